@@ -40,7 +40,7 @@ const bool registered = add(ExperimentEntry{
     .parameters = {},
     .metrics = {{"attention", "1", "A', nq x nk: row i is query i"},
                 {"difference", "1", "A' - A, where A is softmax's"},
-                {"largest_difference", "1", "max |A'_ij - A_ij|"}},
+                {"largest_difference", "1", "max |A'_ij - A_ij|", {}, "max |A' - A|, A of hard VQ", "log10"}},
     .headline = {.metric = "largest_difference", .label = "max |A' - A|"},
     .check = refuse_more_than_a_page_shows,
     .bytes = [](const Cell& cell) { return 4 * matrix_bytes(cell); },

@@ -33,9 +33,9 @@ const bool registered = add(ExperimentEntry{
              .reference = "none: a method that does not read its keys says so here",
              .cost = "four calls of the method"},
     .parameters = {},
-    .metrics = {{"change_by_queries", "1", "|out(Q', K, V) - out|_F / |out|_F"},
-                {"change_by_keys", "1", "|out(Q, K', V) - out|_F / |out|_F"},
-                {"change_by_values", "1", "|out(Q, K, V') - out|_F / |out|_F"}},
+    .metrics = {{"change_by_queries", "1", "|out(Q', K, V) - out|_F / |out|_F", {}, "change of the output / output"},
+                {"change_by_keys", "1", "|out(Q, K', V) - out|_F / |out|_F", {}, "change of the output / output"},
+                {"change_by_values", "1", "|out(Q, K, V') - out|_F / |out|_F", {}, "change of the output / output"}},
     .headline = {.metric = "change_by_keys", .label = "change of the output with other keys"},
     .run = measure,
 });

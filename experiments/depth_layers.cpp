@@ -20,8 +20,8 @@ Matrix<double> random_weights(const Task& task, std::string_view name, Index lay
 
 Transformer<double> random_transformer(const Task& task, Index layers) {
   const Index d = task.cell.problem.shape.d, width = task.cell.problem.shape.dv, hidden = hidden_factor * width;
-  Transformer<double> transformer{.heads = 1, .d = d, .dv = width, .rotary = false, .layers = {}};
-  const LayerNorm<double> plain{Matrix<double>::Ones(1, width), Matrix<double>::Zero(1, width)};
+  Transformer<double> transformer{.heads = 1, .d = d, .dv = width};
+  const Norm<double> plain{Matrix<double>::Ones(1, width), Matrix<double>::Zero(1, width)};
   for (Index l = 0; l < layers; ++l)
     transformer.layers.push_back({.attention_norm = plain,
                                   .feed_forward_norm = plain,
@@ -55,7 +55,7 @@ DepthLayers::DepthLayers(const Task& task) : task_(task), shape_(task.cell.probl
   if (in_float(shape_.precision)) throw Skip("layers are composed in double; use --precision f64");
   const Index layers = task.cell.experiment.integer("layers");
   if (find<InputEntry>(task.cell.input.name()).transformer) {
-    transformer_ = first_layers(tokens(Purpose::measured).transformer, layers);
+    transformer_ = first_layers(tokens(Purpose::measured).transformer.in<double>(), layers);
     path_ = task.cell.input.integer("head");
   } else {
     if (task.cell.problem.heads != 1)

@@ -67,7 +67,7 @@ const bool registered = add(ExperimentEntry{
              .reference = "Press et al. 2021, arXiv:2108.12409; Sun et al. 2023, arXiv:2307.08621, eq. 5",
              .cost = "twice that of the method, and O(n^2) memory"},
     .parameters = {},
-    .metrics = {{"penalty", "1", "the mean of l_ij / (j - i) over pairs j < i"},
+    .metrics = {{"penalty", "1", "the mean of l_ij / (j - i) over pairs j < i", {}, "weight lost a token [nat]"},
                 {"largest_deviation", "1", "the largest |l_ij + slope (i - j)|: 0 if the penalty is slope (i - j)"}},
     .headline = {.metric = "penalty", .label = "logarithm of the weight lost a token"},
     .check = require_slope,

@@ -50,7 +50,7 @@ const bool registered = add(ExperimentEntry{
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, Theorem 4",
              .cost = "O(n^2 F) time, O(n) memory"},
     .parameters = {},
-    .metrics = {{"greatest_error", "1", "max |K'_ij - exp(q_i.k_j)|"}},
+    .metrics = {{"greatest_error", "1", "max |K'_ij - exp(q_i.k_j)|", {}, "max |K'_ij - exp(q_i.k_j)|", "log10"}},
     .headline = {.metric = "greatest_error", .label = "max |K'_ij - exp(q_i.k_j)|"},
     .run = measure,
 });

@@ -86,11 +86,12 @@ const bool registered = add(ExperimentEntry{
              .reference = "Tang et al. 2024, arXiv:2406.10774, section 3.3, for the bounds",
              .cost = "O(n^2 (d + log n)) time, O(n) memory and the keys of all rows"},
     .parameters = {},
-    .metrics = {{"certified", "1", "share of rows whose bounds prove that the largest logit was read"},
-                {"top_read", "1", "share of rows that read their largest logit"},
-                {"slack", "1", "mean over keys, then rows, of the bound less q.k"},
-                {"spread", "1", "mean over rows of the standard deviation of q.k over keys"},
-                {"bound_correlation", "1", "mean over rows of the rank correlation over keys of bound and q.k"}},
+    .metrics =
+        {{"certified", "1", "share of rows whose bounds prove that the largest logit was read", {}, "share of rows"},
+         {"top_read", "1", "share of rows that read their largest logit", {}, "share of rows"},
+         {"slack", "1", "mean over keys, then rows, of the bound less q.k"},
+         {"spread", "1", "mean over rows of the standard deviation of q.k over keys"},
+         {"bound_correlation", "1", "mean over rows of the rank correlation over keys of bound and q.k"}},
     .headline = {.metric = "certified", .label = "rows with a proof that the largest logit was read"},
     .bytes = [](const Cell& cell) { return matrix_bytes(cell); },
     .work =

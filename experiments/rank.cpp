@@ -19,15 +19,22 @@ namespace {
 
 constexpr Index largest_dense = 4096, always_dense = 1024;
 
-enum RankOf { attention, token_jacobian, logits };
+enum RankOf { attention, token_jacobian, logits, keys };
 enum Way { dense, factored, randomised };
 
 bool of_logits(const Cell& cell) { return cell.experiment.text("of") == "logits"; }
+bool of_keys(const Cell& cell) { return cell.experiment.text("of") == "keys"; }
 
 void check_cell(const Cell& cell) {
-  if (of_logits(cell) && cell.method.name() != "softmax")
-    throw Misuse("rank:of=logits with --method " + cell.method.spec() +
-                 ": the logits Q K^T are the same for every method; expected --method softmax");
+  if ((of_logits(cell) || of_keys(cell)) && cell.method.name() != "softmax")
+    throw Misuse(fmt::format("{} with --method {}: {} are the same for every method; expected --method softmax",
+                             cell.experiment.spec(), cell.method.spec(), of_keys(cell) ? "keys" : "the logits Q K^T"));
+  const std::string& spectrum = cell.experiment.text("spectrum");
+  if (of_keys(cell) && spectrum != "auto" && spectrum != "dense")
+    throw Misuse(
+        fmt::format("rank:of=keys,spectrum={}: all singular values of the keys are computed; expected "
+                    "spectrum=auto or dense",
+                    spectrum));
   const double floor = rounding_floor(cell);
   if (cell.experiment.text("threshold") != "auto" && cell.experiment.real("threshold") < floor)
     throw Misuse(
@@ -165,7 +172,17 @@ void measure_matrix(const Task& task, Recorder& record) {
   }
 }
 
+void measure_keys(const Task& task, Recorder& record) {
+  Matrix<double> K = draw_cell_head(task.cell, task.replicate, 0, Purpose::measured).K;
+  require_finite<double>(K, "keys");
+  record.scalar("rank_of", "1", keys);
+  record.scalar("spectrum_from", "1", dense);
+  record.scalar("structural_rank", "1", static_cast<double>(std::min(K.rows(), K.cols())));
+  record_spectrum(task, singular_values(std::move(K), task.context), 0, record);
+}
+
 void measure(const Task& task, Recorder& record) {
+  if (of_keys(task.cell)) return measure_keys(task, record);
   const auto& shape = task.cell.problem.shape;
   const std::string no_matrix =
       find<MethodEntry>(task.cell.method.name()).claims(task.cell.method, shape).no_attention_matrix;
@@ -197,12 +214,14 @@ const bool registered = add(ExperimentEntry{
                                      "auto: dense up to n = 1024, beyond from factors where there are any, else dense "
                                      "up to n = 4096, randomised beyond",
                                      {"auto", "dense", "factored", "randomised"}),
-                   Parameter::choice("of", "attention", "the attention matrix, or the logits Q K^T without a mask",
-                                     {"attention", "logits"}),
+                   Parameter::choice("of", "attention",
+                                     "the attention matrix, the logits Q K^T without a mask, or the keys themselves",
+                                     {"attention", "logits", "keys"}),
                    Parameter::real_or("threshold", "auto",
                                       "singular values above this share of sigma_1 count for the numerical rank; auto: "
                                       "the rounding floor, below which none is accepted",
                                       0, 1),
+                   Parameter::real("share", 0.9, "of sum sigma^2, for principal_dimensions", 0, 1),
                    Parameter::integer("index", 128, "k of cumulative_at", 1),
                    Parameter::flag("by_index", true,
                                    "keep each singular value where all are known; false: what follows from them"),
@@ -210,23 +229,38 @@ const bool registered = add(ExperimentEntry{
                    Parameter::integer("probes", 16, "randomised: probes of the traces", 2, 4096)},
     .metrics =
         {{"rank_of", "1",
-          "0: the attention matrix A; 1: the token Jacobian d out_i0 / d V_j0 of a method without one; 2: Q K^T"},
+          "0: the attention matrix A; 1: the token Jacobian d out_i0 / d V_j0 of a method without one; 2: Q K^T; "
+          "3: K"},
          {"spectrum_from", "1", "0: the dense matrix; 1: its factors; 2: products with random vectors"},
          {"singular_values", "1",
           "all, largest first, but for those that are 0 by construction; randomised: the largest"},
          {"singular_value_bounds", "1", "randomised: a singular value of A lies within that of each"},
-         {"cumulative_spectrum", "1", "sum of the first k over the sum of all, for as many k as singular_values has"},
+         {"cumulative_spectrum",
+          "1",
+          "sum of the first k over the sum of all, for as many k as singular_values has",
+          {},
+          "sum of the first k singular values / all"},
          {"cumulative_at", "1", "that at k = index (1 beyond the last)"},
-         {"numerical_rank", "1", "singular values above rank_tolerance"},
+         {"numerical_rank", "1", "singular values above rank_tolerance", {}, "numerical rank", "log2"},
          {"rank_tolerance", "1",
           "sigma_1 max(nq, nk) 2.2e-16 (1.2e-7 in float), sigma_1 threshold, or the rounding of the factors' terms, "
           "the largest of them"},
          {"structural_rank", "1", "what theory says: n of a triangle with non-zero diagonal, min(n, F) of F features"},
-         {"condition", "1", "sigma_1 / sigma_n, where sigma_n is above rounding"},
+         {"condition",
+          "1",
+          "sigma_1 / sigma_n, where sigma_n is above rounding",
+          {},
+          "condition  sigma_1 / sigma_n",
+          "log10"},
          {"stable_rank", "1", "|A|_F^2 / |A|_2^2"},
          {"participation_ratio", "1", "(sum sigma^2)^2 / sum sigma^4"},
-         {"effective_rank", "1", "exp of the entropy of sigma / sum sigma"},
+         {"effective_rank", "1", "exp of the entropy of sigma / sum sigma", {}, "effective rank", "log2"},
          {"effective_rank_squared", "1", "exp of the entropy of sigma^2 / sum sigma^2"},
+         {"principal_dimensions",
+          "1",
+          "fewest singular directions that have the share of sum sigma^2; only where all singular values are known",
+          {},
+          "principal dimensions"},
          {"spectral_norm", "1", "sigma_1"},
          {"trace_norm", "1", "sum sigma"},
          {"frobenius_norm", "1", "root of sum sigma^2"},

@@ -36,6 +36,7 @@ void record_spectrum(const Task& task, std::vector<double> sigma, double resolut
   record.scalar("participation_ratio", "1", participation_ratio(sigma));
   record.scalar("effective_rank", "1", effective_rank(sigma));
   record.scalar("effective_rank_squared", "1", effective_rank(sigma, 2));
+  record.scalar("principal_dimensions", "1", static_cast<double>(principal_dimensions(sigma, options.real("share"))));
   record.scalar("spectral_norm", "1", largest);
   record.scalar("trace_norm", "1", std::accumulate(sigma.begin(), sigma.end(), 0.0));
   record.scalar("frobenius_norm", "1", largest * std::sqrt(stable_rank(sigma)));

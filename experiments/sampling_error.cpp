@@ -143,7 +143,7 @@ const bool registered = add(ExperimentEntry{
                 {"denominator_mse_theory", "1", "its closed form"},
                 {"numerator_mse", "1", "mean over rows and channels of E |N^ - E N^|^2 / D^2"},
                 {"numerator_mse_theory", "1", "its closed form"},
-                {"row_mse", "1", "mean over rows and channels of E |o^ - o|^2"},
+                {"row_mse", "1", "mean over rows and channels of E |o^ - o|^2", {}, "E |o' - o|^2 / dv", "log10"},
                 {"row_mse_theory", "1", "its closed form: exact where D^ does not vary, else to first order in 1/s"},
                 {"row_bias2", "1",
                  "mean over rows and channels of |E o^ - o|^2, less what the number of draws adds to it"}},

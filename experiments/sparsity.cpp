@@ -37,6 +37,7 @@ const std::vector<Measure>& row_measures() {
       {"inverse_participation", "1", "1 / sum_j A_ij^2; at most the effective support",
        &RowSparsity::inverse_participation},
       {"top_mass", "1", "mass of a row's k largest entries", &RowSparsity::top_mass},
+      {"sink_mass", "1", "weight of the first key: an attention sink where it is large", &RowSparsity::sink_mass},
       {"gini", "1", "Gini coefficient of a row: 0 uniform, 1 - 1/n one-hot", &RowSparsity::gini},
       {"attention_distance", "tokens", "sum_j A_ij |i - j|: how far away a row looks",
        &RowSparsity::attention_distance},

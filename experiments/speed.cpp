@@ -117,9 +117,10 @@ void record_work(const Task& task, const Member& member, Recorder& record) {
 
 std::vector<Metric> metrics() {
   std::vector<Metric> all = turn_metrics();
-  all.push_back({"rounding_error", "1", "|output - output in double|_F / |output in double|_F of head 0"});
-  all.push_back(
-      {"speedup_by_flops", "1", "FLOPs of softmax over FLOPs of the method: the speedup if nothing else cost time"});
+  all.push_back({"rounding_error", "1", "|output - output in double|_F / |output in double|_F of head 0", Better::less,
+                 "rounding of float", "log10"});
+  all.push_back({"speedup_by_flops", "1",
+                 "FLOPs of softmax over FLOPs of the method: the speedup if nothing else cost time", Better::more});
   for (const Metric& metric : roofline_metrics()) all.push_back(metric);
   return all;
 }

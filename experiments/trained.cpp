@@ -47,6 +47,10 @@ const bool registered = add(InputEntry{
     .draw = draw,
     .limits = limits,
     .content = [](const Params&) { return content_hash(trained_rows_file()); },
+    .place =
+        [](const Params& params) {
+          return InputPlace{params.spec(), "", "seed"};
+        },
     .has_calibration = false,
 });
 

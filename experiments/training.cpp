@@ -4,8 +4,12 @@
 // and v (engine_difference); a row that failed this, or whose loss became NaN, ends as failed. This experiment trains
 // nothing: it reads the recorded rows, so that figures, verdicts and the page show them like any others.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
 #include <stdexcept>
 
 #include "experiments/trained_rows.hpp"
@@ -59,6 +63,38 @@ void measure(const Task& task, Recorder& record) {
       record.array(metric.name, metric.unit, {std::ssize(array->second)}, array->second);
 }
 
+// The seeds that every one of these cells has a row for.
+Index recorded(const std::vector<Cell>& cells) {
+  std::map<std::string, std::vector<std::pair<std::string, Index>>> by_task;
+  for (const Cell& cell : cells)
+    by_task[task_of(cell)].emplace_back(cell.method.spec(), cell.experiment.integer("redraw"));
+  Index seeds = std::numeric_limits<Index>::max();
+  for (const auto& [task, attentions] : by_task) seeds = std::min(seeds, trained_seeds(task, attentions));
+  return seeds;
+}
+
+// How many of the three seeds the cells have, when and where the rows of their tasks were recorded, and how to train
+// one.
+std::string as_recorded(const std::vector<Cell>& cells, Index seeds) {
+  constexpr Index grid_seeds = 3;  // of scripts/train/grid.json
+  std::set<std::string> tasks, days, processors, versions;
+  for (const Cell& cell : cells) tasks.insert(task_of(cell));
+  size_t rows = 0;
+  for (const TrainedRow& row : trained_rows()) {
+    if (!tasks.contains(row.task)) continue;
+    ++rows;
+    days.insert(row.finished.substr(0, 10));
+    processors.insert(row.processor);
+    versions.insert(row.torch);
+  }
+  const std::string command =
+      fmt::format("scripts/train/train.py --task {} --attention softmax trains one", *tasks.begin());
+  if (rows == 0) return fmt::format("no row is recorded yet: not decided ({})", command);
+  return fmt::format("{} of {} seeds, {} recorded rows, trained {} on {} with PyTorch {} ({})", seeds, grid_seeds, rows,
+                     days.size() == 1 ? *days.begin() : fmt::format("from {} to {}", *days.begin(), *days.rbegin()),
+                     fmt::join(processors, ", "), fmt::join(versions, ", "), command);
+}
+
 const bool registered = add(ExperimentEntry{
     .text = {.name = "training",
              .summary = "the loss of a model that was trained with a method as its attention, as recorded",
@@ -66,22 +102,24 @@ const bool registered = add(ExperimentEntry{
              .reference = "scripts/train/train.py, experiments/trained/README.md",
              .cost = "a row is read from a file"},
     .parameters = {Parameter::integer("redraw", 0, "training steps between draws of random features; 0: one draw", 0)},
-    .metrics = {{"held_out_bits", "bit",
-                 "bits of each held-out byte that counts, after the last step, mean over texts"},
-                {"accuracy", "1", "share of these bytes that the model finds most probable"},
-                {"bits_by_text", "bit", "held_out_bits of each text"},
-                {"first_bits_by_text", "bit", "the same before the first step"},
-                {"curve", "bit", "held_out_bits during training, at the steps of curve_steps"},
-                {"curve_steps", "1", "steps done at the points of the curve"},
-                {"engine_difference", "1",
-                 "largest relative difference of a layer's outputs to those of the C++ method, on the trained q, k and "
-                 "v of a held-out text, in double"},
-                {"training_seconds", "s", "seconds of the training steps, beside other work"}},
+    .metrics =
+        {{"held_out_bits", "bit", "bits of each held-out byte that counts, after the last step, mean over texts"},
+         {"accuracy", "1", "share of these bytes that the model finds most probable"},
+         {"bits_by_text", "bit", "held_out_bits of each text"},
+         {"first_bits_by_text", "bit", "the same before the first step"},
+         {"curve", "bit", "held_out_bits during training, at the steps of curve_steps", {}, "bits of a held-out byte"},
+         {"curve_steps", "1", "steps done at the points of the curve"},
+         {"engine_difference", "1",
+          "largest relative difference of a layer's outputs to those of the C++ method, on the trained q, k and "
+          "v of a held-out text, in double"},
+         {"training_seconds", "s", "seconds of the training steps, beside other work"}},
     .headline = {.metric = "held_out_bits", .label = "bits of a held-out byte"},
     .check = check,
     .work = [](const Cell&) { return Work{}; },
     .run = measure,
     .usual_precision = Precision::f32,
+    .recorded = recorded,
+    .remark = as_recorded,
     .whole_model = true,
 });
 

@@ -51,7 +51,7 @@ const bool registered = add(ExperimentEntry{
              .cost = "O(n^2 samples d) time"},
     .parameters = {Parameter::real("width", 0.5, "standard deviation of the Gaussians", 0, 100),
                    Parameter::integer("samples", 1024, "samples of each Gaussian", 1)},
-    .metrics = {{"distance", "1", "|A' - A|_F / |A|_F"}},
+    .metrics = {{"distance", "1", "|A' - A|_F / |A|_F", {}, "|A' - A| / |A|", "log10"}},
     .headline = {.metric = "distance", .label = "distance to attention to the keys"},
     .check = refuse_what_is_not_exact,
     .run = measure,

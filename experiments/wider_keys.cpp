@@ -48,7 +48,7 @@ const bool registered = add(ExperimentEntry{
          .reference = "Su 2021, kexue.fm/archives/8338",
          .cost = "two calls of linear attention"},
     .parameters = {Parameter::flag("norms", true, "x' has -|x|^2/2; false: what a linear layer gives")},
-    .metrics = {{"distance", "1", "|out' - out|_F / |out|_F"}},
+    .metrics = {{"distance", "1", "|out' - out|_F / |out|_F", {}, "|A' - A| / |A|", "log10"}},
     .headline = {.metric = "distance", .label = "distance to the Performer"},
     .check = refuse_what_has_other_features,
     .run = measure,

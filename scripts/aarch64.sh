@@ -18,8 +18,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if [ ! -e "$root/complete" ]; then
   rm -rf "$root"
-  libraries=libc6-dev,libboost-program-options-dev,libbenchmark-dev,catch2,libsqlitecpp-dev,nlohmann-json3-dev,libeigen3-dev
-  libraries+=,libfmt-dev,libzip-dev,libopenblas-dev,liblapacke-dev,libfftw3-dev
+  libraries=libc6-dev,libboost-program-options-dev,libbenchmark-dev,catch2,libsqlitecpp-dev,nlohmann-json3-dev,libtomlplusplus-dev,libeigen3-dev
+  libraries+=,libfmt-dev,libzip-dev,libopenblas-dev,liblapacke-dev,libfftw3-dev,libpcre2-dev,libutf8proc-dev
   # Only fetched: debootstrap would run programs of AArch64 to install them.
   if ! debootstrap --foreign --arch=arm64 --variant=minbase --include="$libraries" bookworm "$root" > "$log" 2>&1; then
     tail -n 20 "$log" >&2

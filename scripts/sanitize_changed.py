@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Runs tests of what changed since REV under the address and undefined behaviour sanitizers.
 
-Builds all of it with clang (preset sanitize), then runs the files of tests that include a changed file, directly or over
-other files, and for a changed method the tests that go over all methods, for this method alone. If many methods changed, it
-runs every test, as scripts/full_gate.sh does.
+Chosen are the files of tests that include a changed file, directly or over other files, and for a changed method the tests
+that go over all methods, for this method alone; if many methods changed, every test, as in scripts/full_gate.sh. Builds the
+library and what was chosen with clang (preset sanitize-changed) and runs it.
 
 Exit codes: 0 every test passed or no C++ file changed, 1 a test failed or the build did, 2 misuse.
 
@@ -25,12 +25,13 @@ from covering_tests import Tests
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("approximations", "experiments", "harness", "tests")
+PRESET = "sanitize-changed"
 MOST_METHODS = 8  # that are tested one by one; a change to more of them runs every test
 NOT_BUILT = ("harness/python/",)  # the extension module: the interpreter would need sanitizers as well
 
 
-def run(*command: str, **environment: str) -> int:
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}).returncode
+def run(*command: str, stdout: int | None = None, **environment: str) -> int:
+    return subprocess.run(command, cwd=ROOT, stdout=stdout, env={**os.environ, **environment}).returncode
 
 
 def output(*command: str) -> str:
@@ -59,6 +60,14 @@ def tests_of(changed: list[str]) -> dict[str, set[str]]:
     return chosen
 
 
+def files_of(names: set[str]) -> list[str]:
+    """The files to build for these names. A name is a file's, or that of one test in it."""
+    return sorted(
+        {name for name in names if name.endswith(".cpp")}
+        | {file for file, cases in Tests(ROOT).cases.items() for case in cases if case.name in names}
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("revision", nargs="?", metavar="REV")
@@ -80,17 +89,22 @@ def main() -> int:
         return 0
     if not chosen:
         return 0
-    if run("scripts/build.sh", "sanitize", "attnbench_tests", "attnbench") != 0:
+    every = len(chosen) > MOST_METHODS
+    names = set() if every else set().union(*chosen.values())
+    choice = f"-DATTNBENCH_TESTS={';'.join(files_of(names))}"
+    if run("cmake", "--preset", PRESET, choice, stdout=subprocess.DEVNULL) != 0:
         return 1
-    if len(chosen) > MOST_METHODS:
-        return 1 if run("ctest", "--preset", "sanitize") else 0
+    if run("scripts/build.sh", PRESET, "attnbench_tests", "attnbench") != 0:
+        return 1
+    if every:
+        return 1 if run("ctest", "--preset", PRESET) else 0
     files = "|".join(re.escape(name.removesuffix(".cpp")) for name in sorted(chosen.pop("", set())))
-    status = run("ctest", "--preset", "sanitize", "-R", f"/({files}) ") if files else 0
+    status = run("ctest", "--preset", PRESET, "-R", f"/({files}) ") if files else 0
     for only, names in sorted(chosen.items()):
         spec = ",".join(re.sub(r'([\\,\[\]"*~])', r"\\\1", name) for name in sorted(names))
         print(f"tests over all methods, for {only}", flush=True)
         status |= run(
-            "build/sanitize/attnbench_tests", spec, "~[numbers]", "--warn", "NoTests", ATTNBENCH_TEST_ONLY=only
+            f"build/{PRESET}/attnbench_tests", spec, "~[numbers]", "--warn", "NoTests", ATTNBENCH_TEST_ONLY=only
         )
     return 1 if status else 0
 

@@ -6,13 +6,13 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build git libeigen3-dev libboost-dev libboost-program-options-dev libbenchmark-dev catch2
-          libsqlitecpp-dev libsqlite3-dev nlohmann-json3-dev libfmt-dev libzip-dev libopenblas-dev liblapacke-dev
-          libfftw3-dev pybind11-dev python3-dev python3 python3-numpy python3-matplotlib python3-pandas python3-plotly python3-scipy)
+          libsqlitecpp-dev libsqlite3-dev nlohmann-json3-dev libtomlplusplus-dev libfmt-dev libzip-dev libopenblas-dev liblapacke-dev
+          libfftw3-dev libpcre2-dev libutf8proc-dev pybind11-dev python3-dev python3 python3-numpy python3-matplotlib python3-pandas python3-plotly python3-scipy)
 case "${1:-}" in
   "") ;;
   --aarch64) packages+=(g++-aarch64-linux-gnu debootstrap qemu-user) ;;
   --ci) packages+=(clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 slurmctld slurmd slurm-client munge
-                   chromium chromium-driver python3-selenium python3-venv debootstrap qemu-user) ;;
+                   chromium chromium-driver python3-selenium python3-pip python3-venv debootstrap qemu-user) ;;
   -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
   *) echo "setup.sh: unknown option '$1'; expected --aarch64, --ci or nothing" >&2; exit 2 ;;
 esac

@@ -59,6 +59,11 @@ def csv_text(text: str) -> str:
     return f"'{text}" if formula else text
 
 
+def text_of_csv(cell: str) -> str:
+    """Undoes csv_text."""
+    return cell[1:] if cell.startswith("'") and csv_text(cell[1:]) == cell else cell
+
+
 def comma_separated(header: Sequence[str], rows: Rows) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([map(csv_text, row) for row in (header, *rows)])

@@ -1,17 +1,20 @@
 #!/usr/bin/python3
 """Print the verdicts of results files as a table: statement, expected outcome, outcome and the numbers that decided it.
 
-Equal results give an equal table.
+Equal results give an equal table. --renew writes them into a folder such as results/reference, whose verdicts.csv keeps
+the rows of all other recipes, and writes verdicts.md from both.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from results import Misuse, Results, Verdict, read
-from tables import comma_separated, latex, markdown, markdown_text
+from results import Misuse, Reproduction, Results, Verdict, read
+from tables import comma_separated, latex, markdown, markdown_text, text_of_csv
 
 FORMATS = ("markdown", "latex", "csv")
 HEADER = ("outcome", "expected", "statement", "numbers", "source", "recipe")
@@ -81,10 +84,36 @@ def _contradicts(results: Results, verdict: Verdict) -> bool:
     return verdict.contradicts and not _is_smoke(results, verdict.recipe)
 
 
+def renewed(results: Results, table: Path) -> Results:
+    """The results' verdicts, and those of all other recipes in a table that as_csv wrote."""
+    try:
+        with table.open(encoding="utf-8", newline="") as file:
+            rows = [{name: text_of_csv(cell) for name, cell in row.items()} for row in csv.DictReader(file)]
+        old = [
+            Verdict(**{name: row[name] for name in Verdict.__dataclass_fields__ if name != "compared"}) for row in rows
+        ]
+        made = {
+            row["recipe"]: Reproduction(row["recipe"], row["size"], row["command"], seconds=0, cells=[], written="")
+            for row in rows
+        }
+    except (OSError, KeyError) as error:
+        raise Misuse(f"{table}: {error}; expected a table of verdicts.py --format csv") from None
+    new = {verdict.recipe for verdict in results.verdicts}
+    verdicts = [verdict for verdict in old if verdict.recipe not in new] + results.verdicts
+    return replace(
+        results,
+        verdicts=sorted(verdicts, key=lambda verdict: verdict.recipe),
+        reproductions={**made, **results.reproductions},
+    )
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, metavar="RESULTS", help="results file of attnbench")
     parser.add_argument("--format", choices=FORMATS, default="markdown", help="default: markdown")
+    parser.add_argument(
+        "--renew", type=Path, metavar="FOLDER", help="put them into the verdicts.csv and verdicts.md of this folder"
+    )
     return parser.parse_args()
 
 
@@ -92,9 +121,15 @@ def main() -> int:
     options = arguments()
     try:
         results = read(options.results)
+        if options.renew:
+            results = renewed(results, options.renew / "verdicts.csv")
     except Misuse as misuse:
         print(f"verdicts.py: {misuse}", file=sys.stderr)
         return 2
+    if options.renew:
+        (options.renew / "verdicts.csv").write_text(as_csv(results), encoding="utf-8")
+        (options.renew / "verdicts.md").write_text(as_markdown(results), encoding="utf-8")
+        return 0
     print({"markdown": as_markdown, "latex": as_latex, "csv": as_csv}[options.format](results), end="")
     return 0
 

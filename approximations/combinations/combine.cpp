@@ -138,9 +138,10 @@ struct Correction {
     if (shift == none) return;  // no weight anywhere: the base's row is 0 as well
     const T of_base = value == 0 ? T(0) : value * std::exp(log_scale - shift);
     on = exponential(logits - shift);
-    // The bound matters only where the estimate is 0, which an infinite factor would make NaN. (Eigen does not
-    // vectorise a selection of the others; the exponentials then took a third of a call.)
-    const T most = std::log(std::numeric_limits<T>::max());
+    // The bound matters only where the estimate is 0, which an infinite factor would make NaN; the exponential of the
+    // largest number's logarithm itself, rounded, is infinite. (Eigen does not vectorise a selection of the others; the
+    // exponentials then took a third of a call.)
+    const T most = std::log(std::numeric_limits<T>::max()) - 1;
     corrections = on - estimates * exponential((log_estimates - shift).min(most));
     const T normaliser = of_base + corrections.sum(), factor = normaliser == 0 ? T(0) : 1 / normaliser;
     scale = of_base * factor;

@@ -34,7 +34,8 @@ inline Parameter causal_backward_parameter() {
                            "how the causal backward pass comes by earlier states: streaming them again, or taking keys "
                            "out of the last one, which loses digits as n grows",
                            {"recompute", "subtract"})
-      .as_published();
+      .as_published()
+      .as_numerics();  // of attend; of gradients it loses digits
 }
 inline CausalBackward causal_backward(const Params& params) {
   return params.text("backward") == "subtract" ? CausalBackward::subtract : CausalBackward::recompute;

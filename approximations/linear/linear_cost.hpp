@@ -11,6 +11,7 @@ inline Claims linear_claims(const FeatureMapEntry& map, const Params& params, co
                 .permutation_equivariant = true,
                 .causal_exact = true,
                 .rank_at_most = map.features(params, shape.d),
+                .no_extremes = map.no_extremes,
                 .implied = {{"rank", "the number of its features"}}};
   if (claims.row_stochastic) claims.implied["row-sums"] = "the division by row sums of its features' products";
   if (claims.non_negative) claims.implied["non-negative"] = "features that are not negative";

@@ -35,7 +35,10 @@ class Fenwick {
   }
   void add(Matrix<T> chunk) {
     size_t b = 0;
-    for (; (complete_ >> b & 1) != 0; ++b) chunk += states_[b];
+    for (; (complete_ >> b & 1) != 0; ++b) {
+      chunk += states_[b];
+      states_[b] = {};
+    }
     if (b == states_.size()) states_.emplace_back();
     states_[b] = std::move(chunk);
     ++complete_;

@@ -157,7 +157,8 @@ std::unique_ptr<Decoder<T>> Recurrence<T>::decoder(const Shape& shape) const {
 }
 
 Parameter chunk_parameter() {
-  return Parameter::integer("chunk", 64, "tokens that are taken in at once; 1: one after another", 1, 4096);
+  return Parameter::integer("chunk", 64, "tokens that are taken in at once; 1: one after another", 1, 4096)
+      .as_numerics();
 }
 
 Claims recurrence_claims(const Shape& shape) {

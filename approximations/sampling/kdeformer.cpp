@@ -122,7 +122,8 @@ const bool registered = add(method<KdeFormer>({
                        .as_published(),
                    Parameter::flag("maximum", true,
                                    "false: exponentials without subtracting a maximum, as in the authors' code")
-                       .as_published()},
+                       .as_published()
+                       .as_numerics()},
     .claims =
         [](const Params&, const Shape& shape) {
           return Claims{.row_stochastic = true,

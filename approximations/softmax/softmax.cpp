@@ -102,13 +102,18 @@ const bool registered = add(method<Softmax>({
              .family = "exact",
              .aliases = {"exact", "flash", "flash-attention", "sdpa"}},
     .parameters = {Parameter::choice("form", "tiled", "in tiles, or with the whole matrix in memory, as most code does",
-                                     {"tiled", "materialised"}),
+                                     {"tiled", "materialised"})
+                       .as_numerics(),
                    Parameter::flag("cache", true,
-                                   "decoding keeps keys and values; false: each step computes all tokens again")},
+                                   "decoding keeps keys and values; false: each step computes all tokens again")
+                       .as_numerics()},
     .claims =
         [](const Params&, const Shape&) {
-          return Claims{
-              .row_stochastic = true, .non_negative = true, .permutation_equivariant = true, .causal_exact = true};
+          return Claims{.row_stochastic = true,
+                        .non_negative = true,
+                        .permutation_equivariant = true,
+                        .causal_exact = true,
+                        .exact_when = exact_always};
         },
     .memory =
         [](const Params& params, const Shape& shape) {
@@ -116,9 +121,10 @@ const bool registered = add(method<Softmax>({
           return static_cast<double>(shape.nq * shape.nk) * bytes_of(shape.precision);
         },
     .cost =
-        [](const Params&, const Shape& shape) {
-          const double pairs = static_cast<double>(shape.nq * shape.nk) * (shape.mask.causal ? 0.5 : 1.0);
-          return Work{.flops = 2 * pairs * static_cast<double>(shape.d + shape.dv), .exps = pairs};
+        [](const Params& params, const Shape& shape) {
+          const double all = static_cast<double>(shape.nq * shape.nk), seen = all * (shape.mask.causal ? 0.5 : 1.0);
+          const double multiplied = params.text("form") == "materialised" ? all : seen;
+          return Work{.flops = 2 * multiplied * static_cast<double>(shape.d + shape.dv), .exps = seen};
         },
     .theory =
         [](const Params&, const Shape&, const Head<double>*) {

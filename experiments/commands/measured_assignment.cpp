@@ -41,8 +41,8 @@ class Measuring {
     const Shape shape = shape_of(model);
     const auto transformer =
         entry.transformer(input_, {.nq = 1, .nk = 1, .d = shape.d, .dv = shape.dv, .streams = Streams(1)}).transformer;
-    found_.layers = std::ssize(transformer->layers);
-    found_.heads = transformer->heads;
+    found_.layers = transformer.layers();
+    found_.heads = transformer.heads();
     texts_ = texts_of(model);
   }
 

@@ -86,7 +86,7 @@ int report_command(const std::vector<std::string>& words) {
     if (files.empty()) files = {"results/attnbench.db"};
     if (citing) return cite(files);
     const UnitedResults results_to_draw(files, true);
-    draw_figures(results_to_draw.file());
+    draw_figures(results_to_draw.file(), better_of);
     return run_script("report.py", {results_to_draw.file(), "-o", output.empty() ? "results/report" : output});
   }
   if (citing) throw Misuse("report: --cite beside --method; expected results files: give them by themselves");
@@ -102,7 +102,7 @@ int report_command(const std::vector<std::string>& words) {
     return 130;
   }
   if (output.empty()) output = "results/report/" + page.figure.name;
-  draw_figures(results);
+  draw_figures(results, better_of);
   return run_script("report.py", {results, "-o", output, "--figure", *figure});
 }
 

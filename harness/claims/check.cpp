@@ -1,6 +1,10 @@
 #include "harness/claims/check.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "harness/machine/crash_note.hpp"
 
 namespace attnbench {
 
@@ -52,6 +56,7 @@ ClaimResults test_structural_claims(const Subject& subject, const CheckSettings&
   }
   const auto test = [&](size_t i) {
     const auto& claim = claims[i];
+    const CrashNote note(fmt::format("testing {} of {}", claim.name, subject.params.spec()));
     parts[i] = guarded(claim.name, [&] {
       return claim.test(subject, probes ? *probes : probes_of(subject, settings.seed), settings.seed);
     });
@@ -82,15 +87,38 @@ void mark_implied(const Subject& subject, ClaimResults& results) {
   }
 }
 
-std::string warning_of(const Subject& subject, const ClaimResults& results) {
-  const auto outcome_of = [&](const char* claim) { return deciding(of_claim(results, claim)).outcome; };
-  if (outcome_of("second-paths") == Outcome::fail)
-    return "its kernel is not what attend runs: exact-pairs, unbiased and variance say nothing of what runs";
-  if (subject.transcription || subject.built_in || outcome_of("exact-pairs") != Outcome::skipped ||
-      outcome_of("unbiased") != Outcome::skipped)
-    return {};
-  return "nothing proves its formula: give a transcription (docs/claims.md), a second and plain way to compute the "
-         "same";
+// A method is right if a second path computes the same. A transcription shares what its author misread; numbers of
+// other code, a limiting case and a closed form do not.
+std::vector<std::string> notes_on_proofs(const Subject& subject, const ClaimResults& results) {
+  if (subject.built_in) return {};  // tests/oracle has its transcription
+  const auto any_tested = [&](std::initializer_list<const char*> claims) {
+    return std::any_of(claims.begin(), claims.end(),
+                       [&](const char* claim) { return tested(deciding(of_claim(results, claim)).outcome); });
+  };
+  const bool limit = any_tested({"exact-when"});
+  if (!any_tested({"formula", "golden", "unbiased", "exact-pairs"}))
+    return {
+        fmt::format("nothing proves its formula{}: give a transcription (docs/claims.md), a second and plain way to "
+                    "compute the same",
+                    limit ? " but a limiting case, exact_when" : "")};
+  if (limit || any_tested({"golden", "unbiased", "exact-pairs"})) return {};
+  return {
+      "its formula has no anchor: method and transcription may share a misreading. Give exact_when, a limiting case, "
+      "or golden, numbers of the authors' code (docs/claims.md)"};
+}
+
+std::vector<std::string> notes_of(const Subject& subject, const ClaimResults& results) {
+  std::vector<std::string> notes;
+  if (deciding(of_claim(results, "second-paths")).outcome == Outcome::fail)
+    notes.push_back("its kernel is not what attend runs: exact-pairs, unbiased and variance say nothing of what runs");
+  for (std::string& note : notes_on_proofs(subject, results)) notes.push_back(std::move(note));
+  if (subject.fitted && subject.transcription && !subject.built_in)
+    notes.emplace_back("nothing proves what it learns: the transcription reads that from the state");
+  if (const Result differs = deciding(of_claim(results, "differs")); differs.reason.ends_with(equals_softmax))
+    notes.push_back(differs.reason);
+  if (!subject.cost_assumed && !tested(deciding(of_claim(results, "work")).outcome))
+    notes.push_back("nothing proves its cost: --match flops=, recommend and submit rest on what it declares");
+  return notes;
 }
 
 }  // namespace
@@ -101,6 +129,11 @@ Outcome Report::outcome() const {
   return gravest;
 }
 
+bool Report::tests_every_subject() const {
+  return std::all_of(subjects.begin(), subjects.end(),
+                     [](const SubjectReport& one) { return tested(deciding(one.results).outcome); });
+}
+
 int Report::exit_code() const {
   switch (outcome()) {
     case Outcome::fail:
@@ -108,7 +141,7 @@ int Report::exit_code() const {
     case Outcome::undecided:
       return 3;
     default:
-      return 0;
+      return tests_every_subject() ? 0 : 1;
   }
 }
 
@@ -143,7 +176,7 @@ Report check(const std::vector<Subject>& subjects, const CheckSettings& settings
         "mean-weights", [&] { return test_estimate_claims(estimates[s], report.threshold, settings.work, context); });
     one.results.insert(one.results.end(), estimated.begin(), estimated.end());
     mark_implied(subjects[s], one.results);
-    one.warning = warning_of(subjects[s], one.results);
+    one.notes = notes_of(subjects[s], one.results);
     report.subjects.push_back(std::move(one));
     if (done) done(report.subjects.back());
   }

@@ -17,8 +17,8 @@ struct CheckSettings {
 
 struct SubjectReport {
   std::string spec;
-  ClaimResults results;  // claim by claim
-  std::string warning;   // consequence of a failure for the other results
+  ClaimResults results;            // claim by claim
+  std::vector<std::string> notes;  // what the results do not show: what nothing proves, what others rest on
 };
 
 struct Report {
@@ -26,7 +26,10 @@ struct Report {
   CheckSettings settings;
   double tests = 0, threshold = 0;  // number of statistical tests, and the limit on |z|
   Outcome outcome() const;          // the gravest
-  int exit_code() const;            // 0; 1 for a failure; 3 if claims are undecided and none failed
+  // false: something, such as its own claims, keeps every test from a subject.
+  bool tests_every_subject() const;
+  // 0; 1 for a failure, and where nothing of a subject was tested; 3 if claims are undecided and none failed
+  int exit_code() const;
 };
 
 // The names of all claims in the order of testing, with one-line meanings.

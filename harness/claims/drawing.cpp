@@ -62,8 +62,8 @@ Drawing::Drawing(const Subject& subject, Params params, const Shape& shape, std:
 }
 
 template <class T>
-std::unique_ptr<Approximation<T>> Drawing::make(Streams streams, Index head, Index replicate,
-                                                const Tensors* state) const {
+std::unique_ptr<Approximation<T>> Drawing::make(Streams streams, Index head, Index replicate, const Tensors* state,
+                                                LayerPlace place) const {
   const Head<double> learnt = calibration_.view();
   Shape shape = shape_;
   shape.precision = std::is_same_v<T, float> ? Precision::f32 : Precision::f64;
@@ -73,7 +73,9 @@ std::unique_ptr<Approximation<T>> Drawing::make(Streams streams, Index head, Ind
                             .head = head,
                             .replicate = replicate,
                             .calibration = &learnt,
-                            .state = state});
+                            .state = state,
+                            .layer = place.layer,
+                            .layers = place.layers});
 }
 
 template <class T>
@@ -94,14 +96,16 @@ Matrix<double> Drawing::transcribed(const Transcription& transcription, const Ap
 }
 
 template <class T>
-std::unique_ptr<Approximation<T>> Drawing::draw_for(std::uint64_t seed, Index head, Index replicate) const {
-  return make<T>(Streams(seed), head, replicate, nullptr);
+std::unique_ptr<Approximation<T>> Drawing::draw_for(std::uint64_t seed, Index head, Index replicate,
+                                                    LayerPlace place) const {
+  return make<T>(Streams(seed), head, replicate, nullptr, place);
 }
 
 template std::unique_ptr<Approximation<float>> Drawing::draw<float>(Index, const Tensors*) const;
 template std::unique_ptr<Approximation<double>> Drawing::draw<double>(Index, const Tensors*) const;
-template std::unique_ptr<Approximation<float>> Drawing::draw_for<float>(std::uint64_t, Index, Index) const;
-template std::unique_ptr<Approximation<double>> Drawing::draw_for<double>(std::uint64_t, Index, Index) const;
+template std::unique_ptr<Approximation<float>> Drawing::draw_for<float>(std::uint64_t, Index, Index, LayerPlace) const;
+template std::unique_ptr<Approximation<double>> Drawing::draw_for<double>(std::uint64_t, Index, Index,
+                                                                          LayerPlace) const;
 
 void Drawing::fit_once() {
   if (!subject_->fitted) return;
@@ -132,6 +136,15 @@ Probe gaussian_probe(const Params& method, const Shape& shape, std::uint64_t see
           {held_by_float(0.8 * normal(seed, "Q", shape.nq, shape.d)),
            held_by_float(0.8 * normal(seed, "K", shape.nk, shape.d)),
            held_by_float(normal(seed, "V", shape.nk, shape.dv)), drawn_extras(method, shape, seed)}};
+}
+
+Probe with_all_bits(const Probe& one, std::uint64_t seed) {
+  constexpr double below_float = 0x1p-30;
+  Probe full = one;
+  for (auto& [matrix, what] :
+       {std::pair{&full.head.Q, "Q below float"}, {&full.head.K, "K below float"}, {&full.head.V, "V below float"}})
+    *matrix += below_float * normal(seed, what, matrix->rows(), matrix->cols());
+  return full;
 }
 
 Probes probes_of(const Subject& subject, std::uint64_t seed) {
@@ -199,6 +212,22 @@ Matrix<T> attended(const Approximation<T>& method, const HeadData<T>& head, Mask
 
 template Matrix<float> attended(const Approximation<float>&, const HeadData<float>&, Mask, int);
 template Matrix<double> attended(const Approximation<double>&, const HeadData<double>&, Mask, int);
+
+template <class T>
+Matrix<T> decoded(const Approximation<T>& method, const Shape& shape, const HeadData<T>& head, Index prompt) {
+  const auto decoder = method.decoder(shape);
+  if (!decoder) return {};
+  Context context;
+  const auto tokens = [&](Index first, Index count) { return HeadPart<T>::tokens(head.view(), first, count); };
+  if (prompt > 0) decoder->prefill(tokens(0, prompt).view(), context);
+  Matrix<T> out = Matrix<T>::Constant(head.Q.rows() - prompt, head.V.cols(), std::numeric_limits<T>::quiet_NaN());
+  for (Index t = prompt; t < head.Q.rows(); ++t)
+    decoder->step(tokens(t, 1).view(), context, row_block(out, t - prompt, 1));
+  return out;
+}
+
+template Matrix<float> decoded(const Approximation<float>&, const Shape&, const HeadData<float>&, Index);
+template Matrix<double> decoded(const Approximation<double>&, const Shape&, const HeadData<double>&, Index);
 
 template <class T>
 double differing_numbers(const Matrix<T>& a, const Matrix<T>& b) {

@@ -12,6 +12,11 @@ HeadData<double> calibration_head(Index tokens, Index d, std::uint64_t seed);
 
 struct Probe;
 
+// Where in a model a head is: layer of layers.
+struct LayerPlace {
+  Index layer = 0, layers = 1;
+};
+
 class Drawing {
  public:
   Drawing(const Subject& subject, Params params, const Shape& shape, std::uint64_t seed, Index calibration_tokens = 96);
@@ -22,7 +27,8 @@ class Drawing {
   std::unique_ptr<Approximation<T>> draw(Index i, const Tensors* state = nullptr) const;
   // The draw of a head and a replicate with that seed.
   template <class T>
-  std::unique_ptr<Approximation<T>> draw_for(std::uint64_t seed, Index head, Index replicate) const;
+  std::unique_ptr<Approximation<T>> draw_for(std::uint64_t seed, Index head, Index replicate,
+                                             LayerPlace place = {}) const;
   // Returns the output of the transcription for draw number 0.
   Matrix<double> transcribed(const Transcription& transcription, const Approximation<double>& drawn,
                              const Probe& one) const;
@@ -37,7 +43,8 @@ class Drawing {
 
  private:
   template <class T>
-  std::unique_ptr<Approximation<T>> make(Streams streams, Index head, Index replicate, const Tensors* state) const;
+  std::unique_ptr<Approximation<T>> make(Streams streams, Index head, Index replicate, const Tensors* state,
+                                         LayerPlace place = {}) const;
   Streams streams_of(Index i) const;
 
   const Subject* subject_;
@@ -63,6 +70,8 @@ using Probes = std::vector<Probe>;
 
 // With what the method needs beside Q, K and V.
 Probe gaussian_probe(const Params& method, const Shape& shape, std::uint64_t seed);
+// The same with numbers that float does not hold: what is rounded to float on the way shows.
+Probe with_all_bits(const Probe& one, std::uint64_t seed);
 // One length below and one above the 64 rows of a causal chunk; causal with and without earlier keys. A subject that
 // refuses so few tokens gets 600. Passes on the subject's Misuse or Skip at that size.
 Probes probes_of(const Subject& subject, std::uint64_t seed);
@@ -76,6 +85,11 @@ void move_extras(Extras& extras, const Params& method, Index key, Index last_key
 // Calls attend on memory filled with NaN, so that unwritten entries are noticed.
 template <class T>
 Matrix<T> attended(const Approximation<T>& method, const HeadData<T>& head, Mask mask, int threads = 1);
+
+// The rows of a causal head from `prompt` on: its decoder takes in that many tokens at once and then one after another.
+// Into memory that held NaN as well. Empty if the method has no decoder.
+template <class T>
+Matrix<T> decoded(const Approximation<T>& method, const Shape& shape, const HeadData<T>& head, Index prompt);
 
 // The number of entries that differ in any bit, the signs of zeros included.
 template <class T>

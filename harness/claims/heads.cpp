@@ -23,7 +23,7 @@ ClaimResults test_heads(const Subject& subject, const Probes& probes, std::uint6
     const std::vector<HeadData<double>> heads{
         head,
         {-head.Q, head.K, 2 * head.V, drawn_extras(subject.params, one.shape, seed + 1)},
-        {head.Q, -head.K, -head.V, drawn_extras(subject.params, one.shape, seed + 2)}};
+        {4 * head.Q, -4 * head.K, -head.V, drawn_extras(subject.params, one.shape, seed + 2)}};  // of another size
     std::vector<Matrix<double>> outputs(
         count, Matrix<double>::Constant(one.shape.nq, one.shape.dv, std::numeric_limits<double>::quiet_NaN()));
     Context context;

@@ -19,17 +19,20 @@ constexpr double float_eps = std::numeric_limits<float>::epsilon();
 
 double largest_norm(const Matrix<double>& X) { return X.rowwise().norm().maxCoeff(); }
 
-// How far each row of attend moves, at most, over 16 random changes of all inputs by that part of themselves.
+// How far each row of attend moves, at most, over some random changes of all inputs by that part of themselves.
 std::vector<double> movement(const Approximation<double>& exact, const Probe& one, const Matrix<double>& out,
-                             double change) {
+                             double change, int changes = 16) {
   Generator generator = Streams(1).stream("check", "jumps");
   const auto changed = [&](Matrix<double> X) {
     for (Index i = 0; i < X.size(); ++i) X.data()[i] *= 1 + (generator() % 2 == 0 ? change : -change);
     return X;
   };
   std::vector<double> most(static_cast<size_t>(out.rows()), 0);
-  for (int repetition = 0; repetition < 16; ++repetition) {
-    const HeadData<double> other{changed(one.head.Q), changed(one.head.K), one.head.V, one.head.extra};
+  for (int repetition = 0; repetition < changes; ++repetition) {
+    HeadData<double> other{changed(one.head.Q), changed(one.head.K), one.head.V, one.head.extra};
+    for (auto& [name, extra] : other.extra)
+      if (extra.numbers != extra.numbers.array().round().matrix())
+        extra.numbers = changed(extra.numbers);  // no positions
     const Matrix<double> moved = attended(exact, other, one.shape.mask) - out;
     for (size_t i = 0; i < most.size(); ++i)
       most[i] = std::max(most[i], moved.row(static_cast<Index>(i)).cwiseAbs().maxCoeff());
@@ -51,6 +54,17 @@ double float_rounding(const Probe& one, const Tensors& state) {
     if (tensor.cols() == one.shape.nk) L = std::max(L, q * largest_norm(tensor) * one.head.K.norm());
   }
   return 2 * (static_cast<double>(one.shape.d) * L + static_cast<double>(terms + one.shape.nk)) * float_eps;
+}
+
+std::vector<double> rounding_conditions(const Approximation<double>& exact, const Probe& one, const Tensors& state) {
+  Index terms = 64 + one.shape.nk;
+  for (const auto& [name, tensor] : state) terms = std::max(terms, tensor.rows() + one.shape.nk);
+
+  const double size = size_of(one.head.V);
+  std::vector<double> conditions = movement(exact, one, attended(exact, one.head, one.shape.mask), float_eps, 4);
+  for (double& condition : conditions)
+    condition = condition / (float_eps * size) + std::sqrt(static_cast<double>(terms));
+  return conditions;
 }
 
 Result compare_with_double(const std::string& claim, const std::string& tested, const Matrix<double>& got,

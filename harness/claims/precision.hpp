@@ -17,6 +17,10 @@ Result compare_with_double(const std::string& claim, const std::string& tested, 
                            const Approximation<double>& exact, const Probe& one, const std::vector<double>& condition,
                            double rounding);
 
+// How much rounding may grow in each row, in units of float's: what random changes of all inputs by one unit do to the
+// row in double, and the square root of the number of terms that are added up: keys, and rows of the state's tensors.
+std::vector<double> rounding_conditions(const Approximation<double>& exact, const Probe& one, const Tensors& state);
+
 // Compares rows in a type whose numbers lie `spacing` apart at 1 with those of the same draw in double: how far they
 // are off, over what random changes of Q and K by that part of themselves do in double and one spacing of V.
 Result compare_coarse_with_double(const std::string& claim, const std::string& tested, const Matrix<double>& got,

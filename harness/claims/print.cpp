@@ -82,21 +82,25 @@ std::string text_of(const SubjectReport& subject, const OutcomeWord& word) {
     text += fmt::format("  {:<13} {}{}  {:<{}}  {}\n", line.claim, word(line.outcome),
                         std::string(outcome_width - std::string_view(name_of(line.outcome)).size(), ' '), line.numbers,
                         width, line.words);
-  if (!subject.warning.empty()) text += "  " + subject.warning + "\n";
+  for (const std::string& note : subject.notes) text += "  " + note + "\n";
   return text;
 }
 
 std::string summary_of(const Report& report, double seconds, const OutcomeWord& word) {
-  double fixed = 0;
-  for (const SubjectReport& subject : report.subjects)
+  double fixed = 0, claims_tested = 0, claims_skipped = 0;
+  for (const SubjectReport& subject : report.subjects) {
+    for (const auto& [claim, meaning] : claim_meanings())
+      ++(tested(deciding(of_claim(subject.results, claim)).outcome) ? claims_tested : claims_skipped);
     fixed += static_cast<double>(std::count_if(subject.results.begin(), subject.results.end(),
                                                [](const Result& r) { return tested(r.outcome) && !r.evidence; }));
+  }
   const std::string numbers = fmt::format(
-      "{}: {} {}, {:.0f} statistical tests at a family-wise error rate of {:g} (|z| <= {:.2f}), {:.0f} exact ones, "
+      "{}: {} {}, {:.0f} claims tested and {:.0f} skipped, {:.0f} statistical tests at a family-wise error rate of "
+      "{:g} (|z| <= {:.2f}), {:.0f} exact ones, "
       "{:.1f} s\n",
-      word(report.outcome()), report.subjects.size(), report.subjects.size() == 1 ? "spec" : "specs", report.tests,
-      report.settings.error_rate, report.threshold, fixed, seconds);
-  return numbers +
+      word(report.outcome()), report.subjects.size(), report.subjects.size() == 1 ? "spec" : "specs", claims_tested,
+      claims_skipped, report.tests, report.settings.error_rate, report.threshold, fixed, seconds);
+  return numbers + (report.tests_every_subject() ? "" : "nothing of a spec was tested: the reasons are above\n") +
          (report.outcome() == Outcome::fail ? "docs/claims.md, \"Reading a FAIL\", lists the usual causes\n" : "");
 }
 
@@ -106,7 +110,7 @@ std::string json_of(const Report& report, double seconds) {
     auto results = nlohmann::json::array();
     for (const Result& result : subject.results) results.push_back(json_of(result));
     nlohmann::json json{{"spec", subject.spec}, {"results", results}};
-    if (!subject.warning.empty()) json["warning"] = subject.warning;
+    if (!subject.notes.empty()) json["notes"] = subject.notes;
     subjects.push_back(std::move(json));
   }
   return nlohmann::json{{"outcome", name_of(report.outcome())},

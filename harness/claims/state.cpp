@@ -89,9 +89,12 @@ Result made_again(const Drawing& drawing, const Probe& one) {
   const Tensors given = other->state();
   for (const auto& [name, tensor] : given)
     different += state.contains(name) ? differing_numbers(tensor, state.at(name)) : 1;
-  return compared(
+  Result result = compared(
       "state", fmt::format("numbers that differ after the state was given back, {}, {}", one.name(), precision_name<T>),
       different, 0);
+  if (result.outcome == Outcome::fail)
+    result.reason = "a constructor has to use the tensors of Draw::state (in Python: its argument `state`)";
+  return result;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@ namespace attnbench {
 const std::vector<StructuralClaim>& structural_claims() {
   static const std::vector<StructuralClaim> all{
       {"formula", "attend equals the method's own plain transcription of its formula", test_formula},
+      {"golden", "attend gives the numbers of the authors' code", test_golden},
       {"second-paths", "kernel, rows, factors and token Jacobian agree with attend, so tests of them hold for attend",
        test_second_paths},
       {"pattern", "keys outside the declared pattern have weight 0", test_pattern},
@@ -32,11 +33,17 @@ const std::vector<StructuralClaim>& structural_claims() {
       {"bounds",
        "no logit is above the bound that the method has for it, and no coarse weight above those it stands for",
        test_bounds},
-      {"large-norms", "finite in float at |q| = |k| = 40", test_large_norms},
+      {"finite", "large, zero and very negative logits and extreme gates give finite numbers, in float those of double",
+       test_finite},
+      {"lengths", "one token, one query, and heads of 1100 and 5000 tokens are right as well", test_lengths},
+      {"threads", "threads change no bit where the work is split, in one head or over heads", test_threads},
+      {"effect", "each parameter changes the output, or is declared to change rounding only", test_effect},
+      {"differs", "the output is not exact softmax's, unless that is claimed", test_differs},
       {"geometry", "projection vectors have the angles and norms that their ensemble states", test_geometry},
       {"nested", "fewer projection vectors are the first of more", test_nested},
       {"work", "the FLOPs and exponentials that attend counts are the declared ones", test_work},
       {"memory", "attend takes the memory that is declared", test_memory, true},
+      {"state-bytes", "a decoder keeps the bytes that it says", test_state_bytes, true},
       {"budget", "the parameter that is its budget changes what it costs", test_budget}};
   return all;
 }

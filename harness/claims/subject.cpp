@@ -4,6 +4,7 @@
 #include <set>
 
 #include "harness/core/feature_map.hpp"
+#include "harness/core/methods_inside.hpp"
 #include "harness/core/torch_place.hpp"
 
 namespace attnbench {
@@ -17,15 +18,15 @@ bool is_built_in(const std::vector<std::string>& files) {
   return std::all_of(files.begin(), files.end(), [&](const auto& file) { return file.starts_with(approximations); });
 }
 
+bool is_interpreted(const std::vector<std::string>& files) {
+  return std::any_of(files.begin(), files.end(), [](const std::string& file) { return file.ends_with(".py"); });
+}
+
 // Whether the author of this method, or of one inside it, gave none: the costs of a wrapper rest on those of its base.
 bool assumed(const Params& method, bool MethodEntry::*none) {
-  const auto& declared = method.declared();
-  return find<MethodEntry>(method.name()).*none || std::any_of(declared.begin(), declared.end(), [&](const auto& p) {
-           if (p.catalogue != MethodEntry::plural) return false;
-           if (p.kind == Parameter::Kind::entry) return assumed(method.nested(p.name), none);
-           const auto inner = method.all_nested(p.name);
-           return std::any_of(inner.begin(), inner.end(), [&](const Params& one) { return assumed(one, none); });
-         });
+  const auto inside = methods_inside(method);
+  return find<MethodEntry>(method.name()).*none ||
+         std::any_of(inside.begin(), inside.end(), [&](const Params& one) { return assumed(one, none); });
 }
 
 // The transcription, of the draw that f64 makes.
@@ -54,10 +55,13 @@ Subject subject_of(const Params& params) {
                       },
                   .memory = entry.memory,
                   .cost = entry.cost,
+                  .decoder_bytes = entry.decoder_bytes,
                   .memory_assumed = assumed(params, &MethodEntry::memory_assumed),
                   .cost_assumed = assumed(params, &MethodEntry::cost_assumed),
                   .transcription = of_f64(entry.transcription),
-                  .built_in = is_built_in(params.source_files())};
+                  .golden = entry.golden,
+                  .built_in = is_built_in(params.source_files()),
+                  .interpreted = is_interpreted(params.source_files())};
   const auto& declared = params.declared();
   if (std::any_of(declared.begin(), declared.end(), [](const Parameter& p) { return p.catalogue == "projections"; }))
     subject.law = [](const Params& at, Index d) { return find<ProjectionEntry>(at.text("projection")).law(at, d); };

@@ -17,9 +17,12 @@ struct Subject {
   MakeApproximation<double> f64;
   std::function<double(const Params&, const Shape&)> memory;
   std::function<Work(const Params&, const Shape&)> cost;
+  std::function<double(const Params&, const Shape&)> decoder_bytes = {};  // empty: not declared
   bool memory_assumed = false, cost_assumed = false;
-  Transcription transcription = {};  // empty: it has none
-  bool built_in = true;              // not of a plugin
+  Transcription transcription = {};                               // empty: it has none
+  std::function<std::vector<Golden>(const Params&)> golden = {};  // the same
+  bool built_in = true;                                           // not of a plugin
+  bool interpreted = false;  // in Python: one thread at a time, and plain loops take microseconds a number
 
   template <class T>
   std::unique_ptr<Approximation<T>> make(const Draw& draw) const {

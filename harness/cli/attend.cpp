@@ -1,6 +1,7 @@
 // attnbench attend: applies one method to the heads of a file.
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 
 #include "harness/cli/command.hpp"
@@ -201,6 +202,32 @@ NamedTensors attend(const Arguments& arguments, const Params& params, const Head
   return result;
 }
 
+// A file to write that is another of the command's files would replace it.
+void refuse_one_file_for_two(const Arguments& arguments) {
+  const auto file_of = [](const std::string& word) {  // heads.npz, file:heads.npz and file:path=heads.npz,head=3
+    const std::string spec = word.empty() ? word : input_spec(word);
+    if (!spec.starts_with("file:")) return word;
+    for (const auto& [key, value] : parse_spec(spec).arguments)
+      if (key.empty() || key == "path") return value;
+    return word;
+  };
+  const std::array<std::pair<const char*, std::string>, 5> files{{{"--input", file_of(arguments.input)},
+                                                                  {"--state", arguments.state},
+                                                                  {"--calibrate", file_of(arguments.calibrate)},
+                                                                  {"--output", arguments.output},
+                                                                  {"--write-state", arguments.write_state}}};
+  std::error_code absent;
+  for (const size_t written : {size_t{3}, size_t{4}})
+    for (size_t other = 0; other < written; ++other) {
+      const auto& [option, file] = files[written];
+      if (file.empty() || files[other].second.empty()) continue;
+      if (std::filesystem::weakly_canonical(file, absent) ==
+          std::filesystem::weakly_canonical(files[other].second, absent))
+        throw Misuse(fmt::format("{} {}: {} names this file as well; give another name to write", option, file,
+                                 files[other].first));
+    }
+}
+
 int run(const std::vector<std::string>& words) {
   Arguments arguments;
   std::string precision, round;
@@ -239,6 +266,7 @@ int run(const std::vector<std::string>& words) {
   if (!arguments.output.ends_with(".safetensors"))
     throw Misuse("--output " + arguments.output + ": expected a name that ends in .safetensors");
 
+  refuse_one_file_for_two(arguments);
   arguments.rounding = parse_rounding(round);
   const Params params("methods", arguments.spec);
   const std::vector<Need> needs = needs_of(params);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <iostream>
 #include <optional>
 
@@ -10,6 +11,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/terminal.hpp"
 #include "harness/cli/torch_options.hpp"
+#include "harness/machine/crash_note.hpp"
 #include "harness/machine/resources.hpp"
 
 namespace attnbench::check_command {
@@ -41,14 +43,9 @@ std::vector<Subject> named_subjects(const std::vector<std::string>& specs, std::
   return subjects;
 }
 
-bool in_python(const Subject& subject) {
-  const auto files = subject.params.source_files();
-  return std::any_of(files.begin(), files.end(), [](const std::string& file) { return file.ends_with(".py"); });
-}
-
 // Python runs one thread at a time. A second thread would only wait for its lock, which costs system time.
 int useful_threads(const std::vector<Subject>& subjects) {
-  return std::all_of(subjects.begin(), subjects.end(), in_python) ? 1 : allowed_cores();
+  return std::all_of(subjects.begin(), subjects.end(), std::mem_fn(&Subject::interpreted)) ? 1 : allowed_cores();
 }
 
 std::string coloured(Outcome outcome) {
@@ -100,6 +97,7 @@ int run(const std::vector<std::string>& words) {
   const auto start = std::chrono::steady_clock::now();
   const auto subjects = all ? all_subjects() : named_subjects(specs, settings.seed);
   settings.threads = threads.value_or(useful_threads(subjects));
+  print_crash_notes();
   const auto report = check(subjects, settings, [&](const SubjectReport& subject) {
     if (!as_json) print(text_of(subject, coloured) + "\n");
   });

@@ -184,4 +184,6 @@ std::optional<options::variables_map> parse_arguments(const std::string& command
   return std::nullopt;
 }
 
+template class Registry<CommandEntry>;
+
 }  // namespace attnbench

@@ -37,6 +37,8 @@ struct CommandEntry {
   std::vector<OptionGroup> groups = {};  // of the options; those in no group come last, as "options"
 };
 
+extern template class Registry<CommandEntry>;
+
 // Adds values of options from another source to those of the command line.
 using MoreValues = std::function<void(options::variables_map&)>;
 

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "harness/cli/command.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/store/compare_claims.hpp"
 #include "harness/store/compare_methods.hpp"
 
@@ -114,7 +115,7 @@ Found print(const ComparedFiles& comparison, bool all) {
 
 int compare_two_files(const std::string& a, const std::string& b, const std::string& metric) {
   const ComparedClaims claims = metric.empty() ? compare_claims(a, b) : ComparedClaims{};
-  const ComparedFiles files = compare(a, b, metric);
+  const ComparedFiles files = compare(a, b, metric, better_of);
   const Found of_claims = print(claims), of_metrics = print(files, !metric.empty());
   if (of_claims.changed || of_metrics.changed) return 1;
   const bool decided = !of_claims.ambiguous && !of_metrics.ambiguous && (of_claims.anything || of_metrics.anything);
@@ -126,15 +127,14 @@ const char* winner(Outcome outcome) {
 }
 
 std::string direction(const ComparedMetric& m) {
-  const Preference preference = preference_of(m.metric, m.unit);
-  return preference == Preference::less ? ", less is better" : preference == Preference::more ? ", more is better" : "";
+  return m.better == Better::less ? ", less is better" : m.better == Better::more ? ", more is better" : "";
 }
 
 // One metric on all problems: how often each method wins, then where.
 void print_metric(std::span<const ComparedMetric> problems, bool all) {
   std::map<Outcome, size_t> counts;
   for (const auto& m : problems) ++counts[m.outcome];
-  const bool preferred = preference_of(problems[0].metric, problems[0].unit) != Preference::none;
+  const bool preferred = problems[0].better != Better::unstated;
   std::cout << fmt::format(
       "{} ({}{}): {}{} UNDECIDED, {} SAME\n", problems[0].metric, problems[0].unit, direction(problems[0]),
       preferred ? fmt::format("A wins at {} of {}, B at {}, ", counts[Outcome::worse], problems.size(),
@@ -153,7 +153,7 @@ void print_metric(std::span<const ComparedMetric> problems, bool all) {
 int compare_two_methods(const std::string& file, const std::vector<std::string>& methods, const std::string& metric) {
   const std::string a = Params("methods", methods[0]).spec(), b = Params("methods", methods[1]).spec();
   if (a == b) throw Misuse(fmt::format("compare: both methods are {}; expected two that differ", a));
-  const ComparedMethods comparison = compare_methods(file, a, b, metric);
+  const ComparedMethods comparison = compare_methods(file, a, b, metric, better_of);
   std::cout << fmt::format("A = {}\nB = {}\n", a, b);
   bool decided = false;
   for (auto first = comparison.metrics.begin(); first != comparison.metrics.end();) {

@@ -34,6 +34,8 @@ options::parsed_options parse_config(std::istream& text, const std::string& name
                       "comments",
                       name, number, why));
     };
+    if (number == 1 && line.starts_with("\xEF\xBB\xBF"))
+      line.erase(0, 3);  // the mark that some editors begin a file with
     if (number > most_lines) refuse(fmt::format("more than {} lines", most_lines));
     if (line.size() > longest_line) refuse(fmt::format("a line of {} characters", line.size()));
     if (!is_text(line)) refuse("this is not text");

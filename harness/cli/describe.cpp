@@ -149,7 +149,13 @@ void print_recipe(const RecipeEntry& entry) {
   print_line("file", entry.file);
   std::cout << "\nstatements\n";
   size_t number = 0;
-  for (const Statement& statement : written(entry, RecipeSize::quick)->statements())
+  std::vector<Statement> statements;
+  try {
+    statements = written(entry, RecipeSize::quick)->statements();
+  } catch (const NotFetched& model) {
+    std::cout << fmt::format("  need a model; {}\n", model.what());
+  }
+  for (const Statement& statement : statements)
     std::cout << fmt::format("  {}. {}{}\n", ++number, statement.text,
                              statement.source.empty() ? "" : fmt::format(" [{}]", statement.source));
   std::cout << fmt::format("attnbench reproduce --explain {} gives their quotations, definitions and thresholds\n",

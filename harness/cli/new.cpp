@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "harness/cli/command.hpp"
+#include "harness/cli/recipe_file.hpp"
 #include "harness/core/file_bytes.hpp"
 #include "harness/core/installed.hpp"
 
@@ -31,7 +32,9 @@ struct Kind {
 struct Family {
   const char *name, *folder;
 };
-constexpr std::array<Family, 5> families{{{"linear", "approximations/linear"},
+constexpr std::array<Family, 7> families{{{"linear", "approximations/linear"},
+                                          {"logits", "approximations/softmax"},
+                                          {"recurrence", "approximations/recurrences"},
                                           {"low-rank", "approximations/low-rank"},
                                           {"codebook", "approximations/codebook"},
                                           {"sparse", "approximations/sparse"},
@@ -64,7 +67,9 @@ const Family& family_of(const std::string& word) {
     known.emplace_back(family.name);
   }
   if (word.empty())
-    throw Misuse("new method: --family is missing; expected linear, low-rank, codebook, sparse or mixer, or --python");
+    throw Misuse(
+        "new method: --family is missing; expected linear, logits (softmax of other logits), recurrence (with a "
+        "decoder), low-rank, codebook, sparse or mixer, or --python");
   throw Misuse(fmt::format("new method: --family {}: there is no such family{}", word, nearest_names(word, known)));
 }
 
@@ -137,19 +142,32 @@ std::string build_commands(const fs::path& folder, const std::string& next) {
                      build == "build" ? "" : fmt::format("-S {} ", folder.string()), build, build, next, build);
 }
 
+// Writes mine.recipe.json as mine.recipe.toml beside it.
+int convert(const std::string& kind, const std::string& name, const std::string& json) {
+  if (kind != "recipe" || !name.empty())
+    throw Misuse("new: --from is of recipes, whose names are in the file; such as: attnbench new recipe --from " +
+                 json);
+  const fs::path path = fs::path(json).replace_extension(".toml");
+  write_new_file(path, recipe_in_toml(json));
+  std::cout << path.string() << "\n";
+  return 0;
+}
+
 int run(const std::vector<std::string>& arguments) {
-  std::string word, name, family, output;
+  std::string word, name, family, output, json;
   bool python = false, cpp = false;
   options::options_description visible("options");
   visible.add_options()("kind", options::value(&word), "method, feature-map, projection, input, experiment or recipe")(
       "name", options::value(&name), "its name in specs, such as my-method")(
       "family", options::value(&family)->value_name("FAMILY"),
-      "of a method: linear, low-rank, codebook, sparse or mixer")(
+      "of a method: linear, logits, recurrence, low-rank, codebook, sparse or mixer")(
       "python", options::bool_switch(&python), "of a method, an input or an experiment: a class in Python")(
-      "cpp", options::bool_switch(&cpp),
-      "of a recipe: a C++ file of the source tree, which can do more than a JSON file")(
+      "cpp", options::bool_switch(&cpp), "of a recipe: a C++ file of the source tree, for numbers that need code")(
+      "from", options::value(&json)->value_name("FILE.json"),
+      "of a recipe: writes this recipe file of an earlier version in TOML")(
       "output,o", options::value(&output)->value_name("FOLDER"), "[where such files are in the source tree]");
   if (!parse_arguments("new", visible, arguments, {{"kind", 1}, {"name", 1}})) return 0;
+  if (!json.empty()) return convert(word, name, json);
   if (name.empty()) throw Misuse("new: expected a kind and a name, such as: attnbench new feature-map my-map");
   const Kind& kind = kind_of(word);
   const bool method = kind.name == std::string("method");
@@ -158,21 +176,21 @@ int run(const std::vector<std::string>& arguments) {
     throw Misuse(
         "new: --python is of methods, inputs and experiments, and has no --family; such as: attnbench new method "
         "my-method --python");
-  const bool recipe = kind.name == std::string("recipe"), json = recipe && !cpp;
+  const bool recipe = kind.name == std::string("recipe"), toml = recipe && !cpp;
   if (cpp && !recipe) throw Misuse(fmt::format("new {}: --cpp is of recipes; leave it out", word));
   const std::string folder = method && !python ? family_of(family).folder : kind.folder;
   require_free_name(kind, name);
   // Classes in Python and recipe files belong to no source tree: they are written to the folder where the user is.
-  const fs::path place = !output.empty() ? fs::path(output) : python || json ? fs::path(".") : source_tree() / folder;
-  const fs::path path = place / (json ? name + ".recipe.json" : replaced(name, "-", "_") + (python ? ".py" : ".cpp"));
+  const fs::path place = !output.empty() ? fs::path(output) : python || toml ? fs::path(".") : source_tree() / folder;
+  const fs::path path = place / (toml ? name + ".recipe.toml" : replaced(name, "-", "_") + (python ? ".py" : ".cpp"));
   const std::string file = python   ? word + ".py.in"
-                           : json   ? word + ".json.in"
+                           : toml   ? word + ".toml.in"
                            : method ? fmt::format("method.{}.cpp.in", family)
                                     : word + ".cpp.in";
   const std::string text = text_of(source_tree() / "harness/cli/templates" / file);
   write_new_file(path, replaced(replaced(text, "@NAME@", name), "@CLASS@", class_name(name)));
-  const std::string next = fmt::format(fmt::runtime(kind.next), json ? path.string() : name);
-  if (json) {
+  const std::string next = fmt::format(fmt::runtime(kind.next), toml ? path.string() : name);
+  if (toml) {
     std::cout << fmt::format("{}\nIt runs already; answer its TODOs. Then:\n  attnbench {}\n", path.string(), next);
     return 0;
   }
@@ -197,7 +215,7 @@ int run(const std::vector<std::string>& arguments) {
 const bool registered =
     add(CommandEntry{.text = {.name = "new",
                               .summary = "write a file to start from: a method, a feature map, an input, a recipe ...",
-                              .formula = "new KIND NAME [--family FAMILY] [-o FOLDER]"},
+                              .formula = "new KIND NAME [--family FAMILY] [-o FOLDER] | new recipe --from FILE.json"},
                      .run = run,
                      .examples = {"new method my-method --family sparse", "new feature-map my-map -o .",
                                   "new method my-method --python", "new recipe my-paper"}});

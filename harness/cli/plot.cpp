@@ -191,7 +191,7 @@ int run(const std::vector<std::string>& arguments) {
     if (files.size() > 1 || !asked.metric.empty() || !figures.empty())
       throw Misuse("plot: --points computes all figures of one file; expected one file, without --y and --figure");
     require_whole(files[0]);
-    draw_figures(files[0]);
+    draw_figures(files[0], better_of);
     return 0;
   }
   std::vector<std::string> words{"-o", output, "--format", formats, "--style", style};
@@ -210,7 +210,7 @@ int run(const std::vector<std::string>& arguments) {
   }
   const UnitedResults measured(files, asked.metric.empty());
   if (asked.metric.empty()) {
-    draw_figures(measured.file());
+    draw_figures(measured.file(), better_of);
     words.insert(words.begin(), measured.file());
     return run_script("plot.py", words);
   }
@@ -218,7 +218,7 @@ int run(const std::vector<std::string>& arguments) {
   const ScratchFolder scratch;
   const std::string drawn = scratch.path / "drawn.db";
   const std::string missing =
-      draw_figure(measured.file(), description["title"].get<std::string>(), description.dump(), drawn);
+      draw_figure(measured.file(), description["title"].get<std::string>(), description.dump(), drawn, better_of);
   if (!missing.empty()) throw Misuse("plot: " + missing);
   words.insert(words.begin(), drawn);
   return run_script("plot.py", words);

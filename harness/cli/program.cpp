@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 
 #include "harness/cli/command.hpp"
@@ -107,11 +109,20 @@ int run_program(int argc, char** argv) {
   const bool worker = !words.empty() && words[0] == "worker";
   if (worker) words.erase(words.begin());
   keep_command_line(as_typed(words));
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` then fails, and the command says so
   try {
-    return worker ? dispatch_in_worker(words) : dispatch_with_plugins(words);
+    const int code = worker ? dispatch_in_worker(words) : dispatch_with_plugins(words);
+    std::cout.flush();
+    if (!std::cout) throw Misuse("standard output could not be written; is the disk full?");
+    return code;
   } catch (const Misuse& e) {
     print_message(e.what());
     return 2;
+  } catch (const std::filesystem::filesystem_error& e) {
+    std::error_code gone;
+    static_cast<void>(std::filesystem::current_path(gone));
+    print_message(gone ? "the current folder was removed; change to one that exists" : e.what());
+    return gone ? 2 : 1;
   } catch (const std::bad_alloc&) {
     print_message("out of memory");
     return 1;

@@ -59,7 +59,9 @@ std::vector<Promise> promises_of(const Params& params) {
   if (claims.rank_at_most)
     all.push_back(
         {fmt::format("rank of A at most {}", *claims.rank_at_most), fmt::format("rank <= {}", *claims.rank_at_most)});
-  if (!claims.exact_when.empty())
+  if (claims.exact_when == exact_always)
+    all.push_back({"exact", "exact softmax"});
+  else if (!claims.exact_when.empty())
     all.push_back({"exact when " + claims.exact_when, "exact at `" + claims.exact_when + "`"});
   if (const auto theory = entry.theory(params, example_shape, nullptr))
     all.push_back({fmt::format("its kernel estimates {}{}", theory->target,

@@ -1,6 +1,5 @@
-// Recipe files: runs, figures and statements of a recipe in JSON, for people who give a method to others.
-// docs/sharing.md describes the format. TOML would read better, but fuzzing broke both of its parsers in Debian 12
-// within a minute: toml++ 3.3 is undefined after "[=", and toml11 3.7 reads beyond its buffer.
+// Recipe files: runs, figures and statements of a recipe in TOML. docs/sharing.md describes the format. The project's
+// own lie in experiments/recipes. Files in JSON are read for one more release.
 #pragma once
 
 #include <filesystem>
@@ -14,6 +13,9 @@ namespace attnbench {
 // The recipe that the text states. Throws Misuse with file and line for anything that it cannot mean; whether methods
 // and parameters exist shows when the recipe is written. file: for messages.
 RecipeEntry parse_recipe(std::string_view text, const std::string& file);
+
+// The JSON file as one in TOML. Throws Misuse.
+std::string recipe_in_toml(const std::filesystem::path& file);
 
 // Whether a word of `reproduce` is a recipe file and not the name of a recipe.
 bool names_recipe_file(const std::string& word);

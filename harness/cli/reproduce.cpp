@@ -2,6 +2,7 @@
 #include "harness/runner/reproduce.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -29,6 +30,23 @@ std::vector<Setting> parse_settings(const std::vector<std::string>& words) {
     settings.push_back({word.substr(0, equals), word.substr(equals + 1)});
   }
   return settings;
+}
+
+// Leaves out recipes that measure a model which `attnbench fetch` gets, where it is not there, and says so.
+void leave_out_unfetched(std::vector<std::string>& names, RecipeSize size) {
+  std::vector<std::string> without;
+  std::erase_if(names, [&](const std::string& name) {
+    try {
+      written(find<RecipeEntry>(name), size);
+      return false;
+    } catch (const NotFetched&) {
+      without.push_back(name);
+      return true;
+    }
+  });
+  if (!without.empty())
+    std::cout << fmt::format("left out, for want of SmolLM2: {}; get it with attnbench fetch smollm2\n",
+                             fmt::join(without, ", "));
 }
 
 void require_effect(const std::vector<Setting>& settings, const std::vector<std::string>& recipes, RecipeSize size) {
@@ -97,7 +115,8 @@ std::string exit_codes() {
 void explain(const RecipeEntry& entry, RecipeSize size) {
   std::cout << fmt::format("{}: {}\n{}\n", entry.text.name, entry.text.summary, entry.text.formula);
   size_t number = 0;
-  for (const Statement& statement : written(entry, size)->statements()) {
+  for (const Judgement& judgement : written(entry, size)->judgements()) {
+    const Statement& statement = judgement.statement;
     std::cout << fmt::format("\n{}. {}\n", ++number, statement.text);
     const auto line = [](const char* name, const std::string& text) {
       if (!text.empty()) std::cout << fmt::format("   {:<12}{}\n", name, text);
@@ -106,6 +125,7 @@ void explain(const RecipeEntry& entry, RecipeSize size) {
     line("quotation", statement.quotation.empty() ? "" : fmt::format("\"{}\"", statement.quotation));
     line("paraphrase", statement.paraphrase);
     line("definition", statement.definition);
+    if (!judgement.numbers.empty()) line("compares", rule_in_words(judgement));
     line("threshold", statement.threshold);
     line("expected", fmt::format("{}, because {}", to_string(statement.expected), statement.because));
   }
@@ -137,7 +157,7 @@ int reproduce_command(const std::vector<std::string>& words) {
        verbose = false, strict = false;
   options::options_description visible("options");
   visible.add_options()("recipe", options::value(&names),
-                        "recipes, or files that state one (.json; docs/sharing.md) (default: all; see attnbench list "
+                        "recipes, or files that state one (.toml; docs/sharing.md) (default: all; see attnbench list "
                         "recipes)")("quick", options::bool_switch(&quick), "small sizes (default)")(
       "full", options::bool_switch(&full), "the published sizes")("smoke", options::bool_switch(&smoke),
                                                                   "tiny sizes: shows that everything runs, no more")(
@@ -167,8 +187,11 @@ int reproduce_command(const std::vector<std::string>& words) {
   constexpr Index most_seeds = 100;
   if (variation.seeds < 1 || variation.seeds > most_seeds)
     throw Misuse(fmt::format("reproduce: --seeds {}: expected 1 to {}", variation.seeds, most_seeds));
-  if (names.empty()) names = catalogue("recipes").names();
   const RecipeSize size = smoke ? RecipeSize::smoke : full ? RecipeSize::full : RecipeSize::quick;
+  if (names.empty()) {
+    names = catalogue("recipes").names();
+    leave_out_unfetched(names, size);
+  }
   for (auto& name : names) {  // report misuse before anything runs
     if (names_recipe_file(name)) name = add_recipe(name);
     if (const auto& entry = find<RecipeEntry>(name); !entry.file.empty()) require_sound(entry, size);
@@ -223,7 +246,7 @@ int reproduce_command(const std::vector<std::string>& words) {
   }
   std::cout << summary_of(tally, text_width());
   std::cout << "the page with the figures: " << std::flush;
-  draw_figures(results);
+  draw_figures(results, better_of);
   const int drawn = run_script("report.py", {results, "-o", folder.string(), "--bundle"});
   if (drawn != 0) return drawn;
   return exit_code(tally, strict);
@@ -232,7 +255,7 @@ int reproduce_command(const std::vector<std::string>& words) {
 const bool registered = add(
     CommandEntry{.text = {.name = "reproduce",
                           .summary = "run the recipes, judge them and make the page with their figures",
-                          .formula = "reproduce [RECIPE|FILE.json...] [--quick|--full] [--timed|--untimed] [--explain] "
+                          .formula = "reproduce [RECIPE|FILE.toml...] [--quick|--full] [--timed|--untimed] [--explain] "
                                      "[--strict] [--retry] [--seeds K] [--set NAME=VALUE] [--results FILE] [-o DIR]"},
                  .run = reproduce_command,
                  .examples = {"reproduce", "reproduce sign-fix performer-fig4 --seeds 5", "reproduce rank --explain"},

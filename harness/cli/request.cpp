@@ -166,13 +166,24 @@ void read_axes(const Words& words, RunRequest& request) {
   refuse_twice("logit_scale", "--logit-scale", !words.logit_scale.empty());
 }
 
+// How many replicates run if the user does not say.
+Index usual_replicates(const RunRequest& request) {
+  const auto& experiment = find<ExperimentEntry>(parse_spec(request.experiment).name);
+  Index replicates = experiment.usual_replicates;
+  for (const std::string& input : request.inputs)
+    if (const Index of_input = find<InputEntry>(parse_spec(input).name).usual_replicates;
+        experiment.whole_model && of_input > 0)
+      replicates = std::min(replicates, of_input);
+  return replicates;
+}
+
 // Reads how many replicates run, and which part of them.
 void read_extent(const Words& words, RunRequest& request) {
   if (!words.match.empty()) request.match = parse_match(words.match);
   if (!words.until.empty()) request.until = parse_until(words.until);
   request.replicates = !words.replicates.empty() ? count_of("replicates", words.replicates)
                        : request.until           ? until_replicates
-                                       : find<ExperimentEntry>(parse_spec(request.experiment).name).usual_replicates;
+                                                 : usual_replicates(request);
   if (request.until && request.until->seconds && !request.timing())
     throw Misuse(
         fmt::format("--until {}: {} measures no time, and a cap in seconds would make its rows depend on the "
@@ -265,6 +276,7 @@ std::optional<RunArguments> parse_request(const std::string& command, const std:
   if (!parse_arguments(command, options_of(given, plan, false), words, {{"experiment", 1}}, read_file))
     return std::nullopt;
   RunArguments arguments = meaning_of(given, command);
+  for (const std::string& method : arguments.request.methods) require_text(method);
   arguments.request.inputs = with_all_heads(arguments.request.inputs);
   return arguments;
 }
@@ -301,7 +313,8 @@ RunRequest parse_recipe_run(const std::vector<NamedOption>& given) {
   } catch (options::error& error) {
     throw Misuse(message_of(error));
   }
-  const RunRequest request = meaning_of(words, "a run of a recipe").request;
+  RunRequest request = meaning_of(words, "a run of a recipe").request;
+  request.threads = 1;  // times of recipes are of one thread on every machine
   if (request.match && request.match->cost == Match::Cost::seconds)
     throw Misuse("match = \"" + words.match +
                  "\": every machine would measure budgets of its own; match flops, bytes, features, keys or "

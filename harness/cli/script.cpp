@@ -17,10 +17,14 @@ int run_script(const std::string& name, const std::vector<std::string>& argument
   const std::filesystem::path script = source_tree() / "scripts" / name;
   if (!std::filesystem::exists(script))
     throw Misuse("the script " + script.string() + " is not there; expected the source tree that this was built from");
-  std::vector<std::string> words{script.string()};
+  std::vector<std::string> words{"-u", script.string()};  // each line as it is printed, into the pipe below
   words.insert(words.end(), arguments.begin(), arguments.end());
-  std::cout.flush();
-  return boost::process::system(own_python(), boost::process::args(words));
+  // Its lines go through this process, whose end says whether they could be written.
+  boost::process::ipstream lines;
+  boost::process::child child(own_python(), boost::process::args(words), boost::process::std_out > lines);
+  for (std::string line; std::getline(lines, line);) std::cout << line << std::endl;
+  child.wait();
+  return child.exit_code();
 }
 
 void require_folder(const std::string& command, const std::filesystem::path& folder) {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "harness/core/approximation.hpp"
 #include "harness/inputs/input.hpp"
+#include "harness/store/text.hpp"
 
 namespace attnbench {
 
@@ -20,7 +22,8 @@ bool holds_specs(const std::string& spec) {
 }
 
 // Files of torch.save are among them: the reader of files tells how to convert one.
-bool ends_like_heads(const std::string& path) {
+bool ends_like_heads(std::string path) {
+  std::transform(path.begin(), path.end(), path.begin(), [](unsigned char c) { return std::tolower(c); });
   return path.ends_with(".npz") || path.ends_with(".safetensors") || path.ends_with(".pt") || path.ends_with(".pth");
 }
 
@@ -68,9 +71,16 @@ std::string input_spec(const std::string& word) {
   return is_path ? fmt::format("file:{}{}", quoted_value(path), word.substr(path.size())) : word;
 }
 
+void require_text(const std::string& spec) {
+  if (!is_text(spec))
+    throw Misuse(fmt::format("{}: this is not UTF-8, and a results file keeps text; rename the file or its folder",
+                             on_one_line(spec)));
+}
+
 std::vector<std::string> with_all_heads(const std::vector<std::string>& inputs) {
   std::vector<std::string> all;
   for (const std::string& input : inputs) {
+    require_text(input);
     Spec spec = parse_spec(input);
     std::string* head = head_of(spec);
     if (!head || *head != "all") {

@@ -13,6 +13,9 @@ std::vector<std::string> method_specs(const std::string& option, const std::vect
 // The spec of an input. "heads.npz" and "heads.npz,head=3" are the input `file`.
 std::string input_spec(const std::string& word);
 
+// Throws Misuse for a spec that is not UTF-8, such as one with a path in another encoding: results files keep specs.
+void require_text(const std::string& spec);
+
 // The specs of inputs, with one for each head in place of head=all. Reads what stores the heads. Throws Misuse.
 std::vector<std::string> with_all_heads(const std::vector<std::string>& inputs);
 

@@ -136,6 +136,5 @@ std::function<std::vector<std::string>(const Params&, const Shape&)> no_caveats(
 }
 
 template class Registry<MethodEntry>;
-template bool add<MethodEntry>(MethodEntry&&, const char*);
 
 }  // namespace attnbench

@@ -145,6 +145,8 @@ struct Draw {
 // out = K V. l2: each row of K V is divided by its Euclidean length.
 enum class Normaliser { row_sums, none, l2 };
 
+inline constexpr const char* exact_always = "always";  // of Claims::exact_when
+
 // The promises of a spec, given its parameters. Tests check all of them for every registered method. Parameters that
 // reproduce a published library's behaviour (Parameter::published) change no claim: `check` shows which claims they
 // break.
@@ -160,9 +162,11 @@ struct Claims {
   std::string no_attention_matrix;       // why no A satisfies out = A V; empty: one does
   std::optional<Index> rank_at_most;     // of A without a causal mask
   // A parameter assignment that makes the method equal to softmax attention ("top=1000000000"), or to the method after
-  // "is" ("landmarks=96 is kernelized-attention:scale=2").
+  // "is" ("landmarks=96 is kernelized-attention:scale=2"), or exact_always, if it is softmax for every value.
+  // Semicolons part several cases.
   std::string exact_when;
   Normaliser normaliser = Normaliser::row_sums;  // of the weights that kernel() gives
+  std::string no_extremes = {};  // why extreme Q and K give infinite numbers or lose all keys; empty: they do not
   // The claims that hold by construction, by the names that `check` gives them, and by what: {"rank", "the number of
   // its features"}.
   std::map<std::string, std::string> implied = {};
@@ -185,6 +189,16 @@ struct Need {
 // instance of this draw; what was drawn or fitted is read from drawn.state().
 using Transcription = std::function<Matrix<double>(const Draw& draw, const Approximation<double>& drawn,
                                                    const Head<double>& head, Mask mask)>;
+
+// Numbers of the authors' own code: an output, nq x dv, and the head that gave it. A transcription shares its author's
+// misreadings of the paper, and these numbers do not.
+struct Golden {
+  std::string name;  // "softpick.npz"
+  HeadData<double> head;
+  Mask mask;
+  Matrix<double> out;
+  double spacing;  // of the numbers at 1: that of the type in which they were computed
+};
 
 template <class T>
 using MakeApproximation = std::function<std::unique_ptr<Approximation<T>>(const Draw&)>;
@@ -211,6 +225,11 @@ struct MethodEntry {
   std::function<double(const Params&, const Shape&)> memory;
   std::function<Work(const Params&, const Shape&)> cost;  // analytic, of one attend (methods.md H)
   bool memory_assumed = false, cost_assumed = false;      // the author of a Python class gave none
+  // Asks a worker for a cost that must be measured (harness/experiment/measured_cost.hpp). Empty: this process may call
+  // the method itself.
+  std::function<std::optional<double>(const std::string& what, const Params&, const Shape&)> measured = {};
+  // Bytes that a decoder keeps after shape.nk tokens. Empty: only Decoder::bytes knows.
+  std::function<double(const Params&, const Shape&)> decoder_bytes = {};
   // Whether this spec learns from the calibration head.
   std::function<bool(const Params&)> fitted = never_fitted();
   // The theory of the kernel estimate, when the spec learns from that head (null: the head is not known yet, and
@@ -220,6 +239,8 @@ struct MethodEntry {
   std::vector<Need> needs = {};
   // The second path that proves the formula (`check`). Empty: the method gives none.
   Transcription transcription = {};
+  // Outputs of the authors' code for these parameters. Empty: the method has no such numbers.
+  std::function<std::vector<Golden>(const Params&)> golden = {};
   // Throws Misuse for values that contradict each other, before anything is drawn.
   std::function<void(const Params&)> check = no_check();
   // Warnings for a user of this spec, such as padding, imbalance, or known harm.
@@ -227,7 +248,6 @@ struct MethodEntry {
 };
 
 extern template class Registry<MethodEntry>;
-extern template bool add<MethodEntry>(MethodEntry&&, const char*);
 
 // Throws Misuse unless attend of that spec divides the weights of its kernel by their row sums. `user`: the method that
 // mixes these weights with others.

@@ -62,8 +62,9 @@ struct FeatureMapEntry {
   std::function<Index(const Params&, Index d)> features;  // F
   // Work of mapping one token, with the exponentials that the engine applies for it.
   std::function<Work(const Params&, Index d)> token_work = [](const Params&, Index) { return Work{}; };
-  bool non_negative = false;  // every feature is >= 0
-  bool may_vanish = false;    // all features of a token may be 0, so a row may have no weight
+  bool non_negative = false;     // every feature is >= 0
+  std::string no_extremes = {};  // why tokens with large entries lose their weights (Claims::no_extremes)
+  bool may_vanish = false;       // all features of a token may be 0, so a row may have no weight
   // Whether it learns from the calibration head.
   std::function<bool(const Params&)> fitted = [](const Params&) { return false; };
   // Random maps: mean and variance of the kernel estimate with that ensemble, for a map that learns from that head
@@ -73,11 +74,15 @@ struct FeatureMapEntry {
       theory = {};
 };
 
+extern template class Registry<FeatureMapEntry>;
+
 // A deterministic map, for linear. relu(W x) and relu(x) share a name but are two maps, hence two catalogues.
 struct DeterministicMapEntry : FeatureMapEntry {
   static constexpr const char* kind = "deterministic feature map";
   static constexpr const char* plural = "deterministic-features";
 };
+
+extern template class Registry<DeterministicMapEntry>;
 
 // Static for the same reason as method (approximation.hpp).
 template <template <class> class Map>

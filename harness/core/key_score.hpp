@@ -29,4 +29,6 @@ struct KeyScoreEntry {
   std::function<void(const Params&)> check = [](const Params&) {};
 };
 
+extern template class Registry<KeyScoreEntry>;
+
 }  // namespace attnbench

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "harness/core/methods_inside.hpp"
+
 namespace attnbench {
 
 namespace {
@@ -21,12 +23,7 @@ void add_needs(const Params& method, std::vector<Need>& needs) {
                       "combined",
                       method.spec(), need.name, words_of(need), words_of(*same)));
   }
-  for (const Parameter& p : method.declared()) {
-    if (p.catalogue != MethodEntry::plural) continue;
-    if (p.kind == Parameter::Kind::entry) add_needs(method.nested(p.name), needs);
-    if (p.kind != Parameter::Kind::specs) continue;
-    for (const Params& inner : method.all_nested(p.name)) add_needs(inner, needs);
-  }
+  for (const Params& inner : methods_inside(method)) add_needs(inner, needs);
 }
 
 Index size_of(const Need& need, const std::string& word, const Shape& shape) {

@@ -56,6 +56,11 @@ Parameter Parameter::as_budget() && {
   return std::move(*this);
 }
 
+Parameter Parameter::as_numerics() && {
+  numerics = true;
+  return std::move(*this);
+}
+
 Parameter Parameter::as_published() && {
   published = true;
   return std::move(*this);
@@ -298,3 +303,5 @@ std::vector<std::string> Params::source_files() const {
 }
 
 }  // namespace attnbench
+
+template class std::vector<attnbench::Parameter>;

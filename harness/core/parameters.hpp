@@ -27,6 +27,7 @@ struct Parameter {
   std::string catalogue = {};  // Kind::entry and specs: the plural of the named entries ("features", "methods", ...)
   std::string word = {};       // Kind::integer and real: a word allowed instead of a number ("auto")
   bool published = false;      // a published library's deviation from the method: no claim holds for it
+  bool numerics = false;       // it changes how numbers are computed, and the output by rounding only
   bool budget = false;         // the method's budget: more costs more, and should lower the error
 
   static Parameter integer(std::string name, long value, std::string help, double minimum, double maximum = 1e9);
@@ -47,9 +48,17 @@ struct Parameter {
   static Parameter specs(std::string name, std::string value, std::string help, std::string catalogue);
   // Marks the parameter as a published library's deviation.
   Parameter as_published() &&;
+  // Marks the parameter as one that changes rounding only.
+  Parameter as_numerics() &&;
   // Marks the parameter as the one number that limits what the method may spend (integers only).
   Parameter as_budget() &&;
 };
+
+}  // namespace attnbench
+
+extern template class std::vector<attnbench::Parameter>;  // compiled once, in parameters.cpp
+
+namespace attnbench {
 
 // The checked values of one spec: every declared parameter, given or default. Throws Misuse for unknown, duplicate and
 // out-of-range arguments; the message lists the known ones.

@@ -38,4 +38,6 @@ Matrix<double> draw_projection(const Draw& draw, Index m) {
   return find<ProjectionEntry>(draw.params.text("projection")).draw(draw, m, d);
 }
 
+template class Registry<ProjectionEntry>;
+
 }  // namespace attnbench

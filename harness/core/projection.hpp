@@ -50,6 +50,8 @@ struct ProjectionEntry {
   };
 };
 
+extern template class Registry<ProjectionEntry>;
+
 // The draw that all users of a shared ensemble have in common. The spec's `share` parameter is head (not shared), layer
 // (shared by all heads) or step (shared by all heads and replicates).
 Draw shared_draw(const Draw& draw);

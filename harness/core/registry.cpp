@@ -16,7 +16,17 @@ Catalogue::Catalogue(std::string kind, std::string plural) : kind_(std::move(kin
   catalogues()[plural_] = this;
 }
 
+bool Catalogue::fill_by(std::function<void()> add_entries) {
+  add_entries_ = std::move(add_entries);
+  return true;
+}
+
+void Catalogue::fill() const {
+  if (const auto add_entries = std::exchange(add_entries_, nullptr)) add_entries();
+}
+
 std::vector<std::string> Catalogue::names() const {
+  fill();
   std::vector<std::string> all;
   for (const auto& [name, stored] : entries_) all.push_back(name);
   return all;
@@ -48,6 +58,7 @@ bool Catalogue::store(Stored entry) {
 }
 
 const std::string* Catalogue::entry_name(const std::string& name_or_alias) const {
+  fill();
   if (const auto found = entries_.find(name_or_alias); found != entries_.end()) return &found->first;
   const auto alias = aliases_.find(lower(name_or_alias));
   return alias == aliases_.end() ? nullptr : &alias->second;

@@ -4,6 +4,7 @@
 // No list of files exists. Duplicate names are set aside, and main reports them (exit 2).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -49,6 +50,8 @@ class Catalogue {
   const std::vector<Parameter>& parameters(const std::string& name) const;
   // The file that registers the entry, and any files outside the project's own sources that it names.
   const std::vector<std::string>& source_files(const std::string& name) const;
+  // Called before the first entry is asked for: adds those that are read from files.
+  bool fill_by(std::function<void()> add_entries);
 
  protected:
   struct Stored {
@@ -63,10 +66,12 @@ class Catalogue {
 
  private:
   const std::string* entry_name(const std::string& name_or_alias) const;  // null if unknown
+  void fill() const;
 
   std::string kind_, plural_;
   std::map<std::string, Stored> entries_;
   std::map<std::string, std::string> aliases_;  // to names
+  mutable std::function<void()> add_entries_;   // null once it was called
 };
 
 // Every catalogue by plural. The registries add themselves.
@@ -76,26 +81,18 @@ std::vector<std::string>& duplicate_registrations();
 // The catalogue of that plural. Throws std::logic_error for an unknown one (a defect, not misuse).
 const Catalogue& catalogue(const std::string& plural);
 
-// Entry has text (Description), parameters (vector<Parameter>) and static constexpr kind, plural.
+// Entry has text (Description), parameters (vector<Parameter>) and static constexpr kind, plural. The header that
+// defines a kind of entry declares its registry as compiled elsewhere, because each file that registers one would
+// compile it again.
 template <class Entry>
 class Registry final : public Catalogue {
  public:
-  static Registry& instance() {
-    static Registry registry;
-    return registry;
-  }
-
-  bool add(Entry entry, std::vector<std::string> files) {
-    const auto kept = std::make_shared<Entry>(std::move(entry));
-    return store({kept, &kept->text, &kept->parameters, std::move(files)});
-  }
+  static Registry& instance();
+  bool add(Entry&& entry, std::vector<std::string> files);
+  // The same for a file of the project.
+  bool add(Entry&& entry, const char* file);
   // Replaces the entry of that name; references to it stay valid.
-  void replace(Entry entry, std::vector<std::string> files) {
-    const std::string name = entry.text.name;
-    *static_cast<Entry*>(stored(name).entry.get()) = std::move(entry);
-    set_files(name, std::move(files));
-  }
-
+  void replace(Entry entry, std::vector<std::string> files);
   const Entry& find(const std::string& name) const { return *static_cast<const Entry*>(stored(name).entry.get()); }
 
  private:
@@ -103,9 +100,33 @@ class Registry final : public Catalogue {
 };
 
 template <class Entry>
+Registry<Entry>& Registry<Entry>::instance() {
+  static Registry registry;
+  return registry;
+}
+
+template <class Entry>
+bool Registry<Entry>::add(Entry&& entry, std::vector<std::string> files) {
+  const auto kept = std::make_shared<Entry>(std::move(entry));
+  return store({kept, &kept->text, &kept->parameters, std::move(files)});
+}
+
+template <class Entry>
+bool Registry<Entry>::add(Entry&& entry, const char* file) {
+  return add(std::move(entry), std::vector<std::string>{file});
+}
+
+template <class Entry>
+void Registry<Entry>::replace(Entry entry, std::vector<std::string> files) {
+  const std::string name = entry.text.name;
+  *static_cast<Entry*>(stored(name).entry.get()) = std::move(entry);
+  set_files(name, std::move(files));
+}
+
+template <class Entry>
 bool add(Entry&& entry,
          const char* file = __builtin_FILE()) {  // std::source_location is not in clang 14 with libstdc++ 12
-  return Registry<Entry>::instance().add(std::forward<Entry>(entry), {file});
+  return Registry<Entry>::instance().add(std::forward<Entry>(entry), file);
 }
 
 template <class Entry>

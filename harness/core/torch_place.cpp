@@ -9,6 +9,10 @@ bool computes_by_torch(const Params& method) {
   return method.has("device") && method.has("dtype") && method.has("compile");
 }
 
+bool is_torch_place(const Params& method, const std::string& parameter) {
+  return computes_by_torch(method) && (parameter == "device" || parameter == "dtype" || parameter == "compile");
+}
+
 bool computes_on_device(const Params& method) { return device_of(method) != "cpu"; }
 
 std::string device_of(const Params& method) { return computes_by_torch(method) ? method.text("device") : "cpu"; }

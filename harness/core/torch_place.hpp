@@ -11,6 +11,8 @@ namespace attnbench {
 
 // Whether the method of a spec, or one inside it, computes by PyTorch.
 bool computes_by_torch(const Params& method);
+// Whether this parameter of such a method says where and in which type it computes, and nothing of the method.
+bool is_torch_place(const Params& method, const std::string& parameter);
 // Whether it does so on another device than the processor.
 bool computes_on_device(const Params& method);
 // "cuda:1"; "cpu" for every method that does not compute by PyTorch.

@@ -13,6 +13,12 @@ class Misuse : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A model is needed that `attnbench fetch` gets, and it is not there.
+class NotFetched : public Misuse {
+ public:
+  using Misuse::Misuse;
+};
+
 // A cell that makes no sense for this method or input. Recorded as `skipped` with the reason, never as a failure.
 class Skip : public std::runtime_error {
  public:

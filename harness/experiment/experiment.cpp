@@ -107,4 +107,13 @@ double cell_bytes(const Cell& cell) {
   return heads + find<ExperimentEntry>(cell.experiment.name()).bytes(cell);
 }
 
+Better better_of(const std::string& metric, const std::string& unit) {
+  for (const std::string& name : catalogue(ExperimentEntry::plural).names())
+    for (const Metric& one : find<ExperimentEntry>(name).metrics)
+      if (one.name == metric && one.better != Better::unstated) return one.better;
+  return better_by_unit(metric, unit);
+}
+
+template class Registry<ExperimentEntry>;
+
 }  // namespace attnbench

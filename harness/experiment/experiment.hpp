@@ -7,6 +7,7 @@
 #include "harness/core/approximation.hpp"
 #include "harness/experiment/exact.hpp"
 #include "harness/experiment/work.hpp"
+#include "harness/store/better.hpp"
 #include "harness/store/measurement.hpp"
 
 namespace attnbench {
@@ -78,6 +79,9 @@ double matrix_bytes(const Cell& cell);
 
 struct Metric {
   std::string name, unit, text;
+  Better better = Better::unstated;  // unless the unit says it (better_by_unit)
+  std::string label = {};            // of an axis; empty: the text
+  std::string scale = "linear";      // of an axis: linear, log2 or log10
 };
 
 // The metric that a figure of a run shows first.
@@ -120,9 +124,18 @@ struct ExperimentEntry {
   // For a request that does not say. Without a precision: f32 if time is measured, else f64.
   std::optional<Precision> usual_precision = {};
   Index usual_replicates = 1;
+  // How many replicates of all these cells are recorded. Null: the experiment measures them.
+  std::function<Index(const std::vector<Cell>&)> recorded = {};
+  // Words that a verdict on these cells adds to its numbers, such as when they were recorded.
+  std::function<std::string(const std::vector<Cell>&, Index replicates)> remark = {};
   bool whole_model = false;  // it measures all heads of the input's model together
   bool timing() const { return timed.has_value(); }
 };
+
+extern template class Registry<ExperimentEntry>;
+
+// As an experiment with a metric of that name states it, otherwise by unit.
+Better better_of(const std::string& metric, const std::string& unit);
 
 // Approximate bytes of a cell: its heads and what its experiment holds in addition to them.
 double cell_bytes(const Cell& cell);

@@ -194,7 +194,7 @@ void describe_runs(const MeasuredResults& results, const std::filesystem::path& 
 
 // Draws the figures with the cells of `results` into the file that they are of. Returns why the last panel is empty.
 std::string draw(const MeasuredResults& results, const std::vector<StoredFigure>& figures,
-                 const std::filesystem::path& file, bool summaries) {
+                 const std::filesystem::path& file, bool summaries, const WhichIsBetter& which) {
   return explained(file, [&] {
     SQLite::Database database = open_for_writing(file);
     SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
@@ -203,7 +203,7 @@ std::string draw(const MeasuredResults& results, const std::vector<StoredFigure>
     std::string missing;
     for (const StoredFigure& figure : figures)
       for (size_t i = 0; i < figure.panels.size(); ++i) {
-        const DrawnPanel panel = drawn_panel(results, figure.panels[i]);
+        const DrawnPanel panel = drawn_panel(results, figure.panels[i], which);
         writer.write(figure, i + 1, json_of(panel, series_looks(results, figure.panels[i], panel.points)),
                      panel.points);
         missing = panel.missing;
@@ -230,17 +230,17 @@ UnitedResults::UnitedResults(const std::vector<std::string>& files, bool to_writ
   merge(file_, {files.begin(), files.end()});
 }
 
-void draw_figures(const std::filesystem::path& file) {
+void draw_figures(const std::filesystem::path& file, const WhichIsBetter& which) {
   figures_in(file);  // refuses a damaged description
   const MeasuredResults results(file);
   describe_runs(results, file);
-  draw(results, figures_in(file), file, true);
+  draw(results, figures_in(file), file, true, which);
 }
 
 std::string draw_figure(const std::filesystem::path& measured, const std::string& name, const std::string& description,
-                        const std::filesystem::path& drawn) {
+                        const std::filesystem::path& drawn, const WhichIsBetter& which) {
   Store(drawn).put_figure("plot", name, 0, description);
-  return draw(MeasuredResults(measured), figures_in(drawn), drawn, false);
+  return draw(MeasuredResults(measured), figures_in(drawn), drawn, false, which);
 }
 
 }  // namespace attnbench

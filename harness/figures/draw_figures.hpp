@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "harness/machine/scratch_folder.hpp"
+#include "harness/store/better.hpp"
 
 namespace attnbench {
 
@@ -38,11 +39,11 @@ inline constexpr size_t most_summarised = 100'000;  // cells: a browser holds ab
 
 // Computes the points of all figures of an existing results file and the summaries of its cells, and replaces those
 // that it holds. Throws Misuse for a file that cannot be written, and for a figure that is not the description of one.
-void draw_figures(const std::filesystem::path& file);
+void draw_figures(const std::filesystem::path& file, const WhichIsBetter& which);
 
 // Writes a new results file that holds one figure and its points only: that description (JSON), drawn from the cells of
 // `measured`. Returns why there is nothing to draw; empty if there is something.
 std::string draw_figure(const std::filesystem::path& measured, const std::string& name, const std::string& description,
-                        const std::filesystem::path& drawn);
+                        const std::filesystem::path& drawn, const WhichIsBetter& which);
 
 }  // namespace attnbench

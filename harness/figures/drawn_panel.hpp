@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/figures/described_panel.hpp"
+#include "harness/store/better.hpp"
 
 namespace attnbench {
 
@@ -40,6 +41,6 @@ struct DrawnPanel {
   std::optional<Image> image;
 };
 
-DrawnPanel drawn_panel(const MeasuredResults& results, const DescribedPanel& panel);
+DrawnPanel drawn_panel(const MeasuredResults& results, const DescribedPanel& panel, const WhichIsBetter& which);
 
 }  // namespace attnbench

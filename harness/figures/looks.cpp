@@ -23,7 +23,9 @@ std::string printed_name(const std::string& plural, const std::string& name) {
   const Description& text = catalogue(plural).description(name);
   if (!text.printed.empty()) return text.printed;
   std::string words = with_spaces(text.name);
-  if (plural == "methods") words[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0])));
+  const size_t capitals = plural != "methods" ? 0 : words.size() <= 3 ? words.size() : 1;  // KDA, and Softpick
+  for (size_t i = 0; i < capitals; ++i)
+    words[i] = static_cast<char>(std::toupper(static_cast<unsigned char>(words[i])));
   return words;
 }
 

@@ -9,7 +9,6 @@
 #include "harness/figures/looks.hpp"
 #include "harness/statistics/intervals.hpp"
 #include "harness/statistics/moments.hpp"
-#include "harness/store/compare_metric.hpp"
 
 namespace attnbench {
 
@@ -223,7 +222,7 @@ void say_what_is_absent(PanelDrawing& drawing, const std::vector<DrawnReplicate>
 
 }  // namespace
 
-DrawnPanel drawn_panel(const MeasuredResults& results, const DescribedPanel& panel) {
+DrawnPanel drawn_panel(const MeasuredResults& results, const DescribedPanel& panel, const WhichIsBetter& which) {
   PanelDrawing drawing(results, panel);
   if (panel.kind == "profile")
     drawing.draw_profiles();
@@ -250,7 +249,7 @@ DrawnPanel drawn_panel(const MeasuredResults& results, const DescribedPanel& pan
   if (!measured.empty()) {
     const std::string& unit = measured.front().values->unit;
     if (panel.ratio_to.empty()) drawing.drawn.unit = unit;
-    drawing.drawn.more_is_better = preference_of(panel.y, unit) == Preference::more;
+    drawing.drawn.more_is_better = which(panel.y, unit) == Better::more;
   }
   return std::move(drawing.drawn);
 }

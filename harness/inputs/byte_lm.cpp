@@ -15,14 +15,15 @@ namespace attnbench {
 namespace {
 
 constexpr Index alphabet = 256;
+constexpr double rotary_base = 10'000;
 // Captures are rounded to float16, and so are the weights that they are compared with. The nearest byte lies within
 // 0.06 % of the distance of the next one (measured on both captures). With any other model it lies about as far as the
 // next.
 constexpr double nearest_share = 0.05;
 
-class Weights {
+class WeightsFile {
  public:
-  explicit Weights(const std::filesystem::path& path) : path_(path.string()), tensors_(read_tensors(path)) {}
+  explicit WeightsFile(const std::filesystem::path& path) : path_(path.string()), tensors_(read_tensors(path)) {}
 
   bool has(const std::string& name) const { return tensors_.contains(name); }
   Index rows(const std::string& name) const { return matrix(name).rows(); }
@@ -59,11 +60,11 @@ class Weights {
   NamedTensors tensors_;
 };
 
-LayerNorm<double> norm_of(const Weights& weights, const std::string& name, Index width) {
+Norm<double> norm_of(const WeightsFile& weights, const std::string& name, Index width) {
   return {weights.matrix(name + ".weight", 1, width), weights.matrix(name + ".bias", 1, width)};
 }
 
-TransformerLayer<double> layer_of(const Weights& weights, const std::string& layer, Index width) {
+TransformerLayer<double> layer_of(const WeightsFile& weights, const std::string& layer, Index width) {
   const Matrix<double> qkv = weights.matrix(layer + "attention.qkv.weight", 3 * width, width);
   const Index hidden = weights.rows(layer + "up.weight");
   return {.attention_norm = norm_of(weights, layer + "attention_norm", width),
@@ -93,7 +94,7 @@ Matrix<double> values_of_all_bytes(Context& context, const ByteModel& model) {
 }  // namespace
 
 ByteModel read_byte_model(const std::filesystem::path& path) {
-  const Weights weights(path);
+  const WeightsFile weights(path);
   ByteModel model{weights.matrix("embedding.weight"), nullptr, weights.integer("attention.causal", 0, 1) == 1};
   const Index width = model.embedding.cols(), heads = weights.integer("attention.heads", 1, width);
   if (model.embedding.rows() != alphabet || width % (2 * heads) != 0)
@@ -104,7 +105,7 @@ ByteModel read_byte_model(const std::filesystem::path& path) {
   Transformer<double> transformer{.heads = heads,
                                   .d = width / heads,
                                   .dv = width / heads,
-                                  .rotary = true,
+                                  .rotary_frequencies = rotary_frequencies(width / heads, rotary_base),
                                   .layers = {},
                                   .output_norm = norm_of(weights, "norm", width),
                                   .unembedding = model.embedding};
@@ -149,7 +150,7 @@ std::vector<Index> bytes_of(Context& context, const ByteModel& trained, const At
 }
 
 std::vector<std::vector<Index>> read_texts(const std::filesystem::path& path, const std::string& tensor) {
-  const Matrix<double> bytes = Weights(path).matrix(tensor);
+  const Matrix<double> bytes = WeightsFile(path).matrix(tensor);
   if (bytes.size() == 0) throw Misuse(fmt::format("{}: there is no text in it", path.string()));
   std::vector<std::vector<Index>> texts(static_cast<size_t>(bytes.rows()));
   for (Index text = 0; text < bytes.rows(); ++text)

@@ -109,4 +109,11 @@ HeadData<double> draw_head(const Params& input, const InputRequest& request, dou
   return head;
 }
 
+template class Registry<InputEntry>;
+
+InputPlace place_of(const Params& input) {
+  const auto& entry = find<InputEntry>(input.name());
+  return entry.place ? entry.place(input) : InputPlace{input.spec(), ""};
+}
+
 }  // namespace attnbench

@@ -30,6 +30,13 @@ struct InputLimits {
   bool causal = false;          // heads of a causal model, where causal_by_default does not say so of the whole input
 };
 
+// The name of an input in words, and the group that it belongs to.
+struct InputPlace {
+  std::string name;                // "layer 2, head 0"; of a law, its spec
+  std::string group;               // "heads of the byte-level model"; of a law, empty
+  std::string replicate = "draw";  // what a replicate is: a draw, a text, a seed
+};
+
 struct InputEntry {
   static constexpr const char* kind = "input";
   static constexpr const char* plural = "inputs";
@@ -51,14 +58,23 @@ struct InputEntry {
   std::function<EmbeddedTokens(const Params&, const InputRequest&)> transformer = {};
   // For a transformer that predicts tokens: what it reads of the first request.nk tokens, and what it should predict.
   std::function<PredictionTask(const Params&, const InputRequest&)> prediction = {};
+  // Null: as of a law.
+  std::function<InputPlace(const Params&)> place = {};
   bool has_calibration = true;     // false: the calibration head is the measured one, and rows say so
   bool causal_by_default = false;  // heads of a causal model
+  // Replicates of an experiment on the whole model unless the user says otherwise, where its own number would take an
+  // hour. 0: as the experiment says.
+  Index usual_replicates = 0;
 };
+
+extern template class Registry<InputEntry>;
 
 // Checks sizes against the input's limits and this machine's memory (Misuse), draws, refuses NaN and infinity (Misuse
 // with the first place), and scales Q and K by sqrt(logit_scale) d^-1/4 each. The extras are those that request.needs
 // names and the input provides.
 HeadData<double> draw_head(const Params& input, const InputRequest& request, double logit_scale = 1);
+
+InputPlace place_of(const Params& input);
 
 // Whether fitted methods can learn from another text or draw than the measured one: of the input and of those in its
 // spec.

@@ -32,13 +32,18 @@ namespace {
 
 // One of the two models: the input's name, where its files are, and how they are made.
 struct Files {
-  const char *input, *folder, *variable, *training;
+  const char *input, *folder, *variable, *training, *title;
   bool causal;
 };
 
-constexpr Files causal_model{"model", "harness/inputs/model", "ATTNBENCH_MODEL", "scripts/train_byte_lm.py", true};
-constexpr Files masked_model{"masked-model", "harness/inputs/masked_model", "ATTNBENCH_MASKED_MODEL",
-                             "scripts/train_byte_lm.py --masked", false};
+constexpr Files causal_model{
+    "model", "harness/inputs/model", "ATTNBENCH_MODEL", "scripts/train_byte_lm.py", "the byte-level model", true};
+constexpr Files masked_model{"masked-model",
+                             "harness/inputs/masked_model",
+                             "ATTNBENCH_MASKED_MODEL",
+                             "scripts/train_byte_lm.py --masked",
+                             "the masked byte-level model",
+                             false};
 
 const Files& files_of(const Params& params) {
   return params.name() == masked_model.input ? masked_model : causal_model;
@@ -286,6 +291,11 @@ InputEntry entry_of(const Files& files, Description text) {
       .content = content,
       .transformer = transformer,
       .prediction = prediction,
+      .place =
+          [title = std::string(files.title)](const Params& params) {
+            return InputPlace{fmt::format("layer {}, head {}", params.integer("layer"), params.integer("head")),
+                              "heads of " + title, params.text("text") == "each" ? "text" : "draw"};
+          },
       .causal_by_default = files.causal,
   };
 }

@@ -1,7 +1,8 @@
 // Heads of models that people use, captured by scripts/capture_pretrained.py. A model is two files of pretrained/:
 //   NAME.safetensors  q, k, v of shape [texts, heads, n, d] in float16, q and k unscaled; the texts that fitted methods
 //                     may learn from come last
-//   NAME.json         the layer and head of each of these heads, whether they are causal, and where everything is from
+//   NAME.json         the layer and head of each of these heads, whether they are causal, the base of rotary positions
+//                     where there are any, and where everything is from
 // Replicate r reads text r. A smaller n takes the first tokens.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,15 +15,18 @@
 #include "harness/errors/error.hpp"
 #include "harness/inputs/captured_heads.hpp"
 #include "harness/inputs/last_read.hpp"
+#include "harness/inputs/transformer.hpp"
 
 namespace attnbench::pretrained {
 namespace {
 
 struct Model {
+  std::string title;
   std::vector<std::pair<Index, Index>> heads;  // layer and head of each head of the file
   Index texts = 0;                             // that are measured
   Index calibration = 0;                       // that come after them
   bool causal = false;
+  std::optional<double> rotary_base;  // q and k are after these positions
 };
 
 std::filesystem::path folder() { return source_tree() / "harness/inputs/pretrained"; }
@@ -48,9 +52,10 @@ Model read_model(const std::filesystem::path& path) {
   try {
     std::ifstream stream(path);
     const auto json = nlohmann::json::parse(stream);
-    Model model{.causal = json.at("causal")};
+    Model model{.title = json.at("title"), .causal = json.at("causal")};
     for (const auto& head : json.at("heads")) model.heads.emplace_back(head.at("layer"), head.at("head"));
     for (const auto& text : json.at("texts")) text.at("purpose") == "measured" ? ++model.texts : ++model.calibration;
+    if (json.contains("rotary_base")) model.rotary_base = json.at("rotary_base");
     return model;
   } catch (const nlohmann::json::exception& error) {
     throw Misuse(fmt::format("{}: {}; make it again with scripts/capture_pretrained.py", path.string(), error.what()));
@@ -97,18 +102,33 @@ Index measured_text(const Params& params, const Model& model, Index replicate) {
   return wanted;
 }
 
+bool before_positions(const Params& params, const Model& model) {
+  if (params.text("rope") == "after") return false;
+  if (!model.rotary_base)
+    throw Misuse(fmt::format("pretrained: rope=before was asked for, and {} has no rotary positions; leave it out",
+                             params.text("model")));
+  return true;
+}
+
 HeadData<double> draw(const Params& params, const InputRequest& request) {
   const auto model = model_of(params);
   const Index text = request.purpose == Purpose::calibration ? model->texts + request.replicate % model->calibration
                                                              : measured_text(params, *model, request.replicate);
-  return first_tokens(*captured_heads(path_of(params, ".safetensors")), text, place_of(params, *model, request.head),
-                      request);
+  HeadData<double> head = first_tokens(*captured_heads(path_of(params, ".safetensors")), text,
+                                       place_of(params, *model, request.head), request);
+  if (before_positions(params, *model)) {
+    std::vector<double> backwards = rotary_frequencies(head.Q.cols(), *model->rotary_base);
+    for (double& frequency : backwards) frequency = -frequency;
+    for (Matrix<double>* X : {&head.Q, &head.K}) turn_by_position(*X, backwards);
+  }
+  return head;
 }
 
 InputLimits limits(const Params& params) {
   const auto model = model_of(params);
   place_of(params, *model, 0);
   measured_text(params, *model, 0);
+  before_positions(params, *model);
   InputLimits limits = captured_sizes(path_of(params, ".safetensors")).limits;
   limits.heads = 0;  // they are some of many, so that head=all would not name them
   limits.causal = model->causal;
@@ -116,9 +136,16 @@ InputLimits limits(const Params& params) {
   return limits;
 }
 
+InputPlace place(const Params& params) {
+  const auto model = model_of(params);
+  const auto& [layer, head] = model->heads[static_cast<size_t>(place_of(params, *model, 0))];
+  return {fmt::format("{}, layer {}, head {}", model->title, layer, head), "heads of " + model->title,
+          params.text("text") == "each" ? "text" : "draw"};
+}
+
 const bool registered = add(InputEntry{
     .text = {.name = "pretrained",
-             .summary = "a head of a model that people use, on texts or speech: minilm, whisper-encoder, ...",
+             .summary = "a head of a model that people use, on texts or speech: minilm, smollm2, ...",
              .formula = "q, k, v of one layer and head, one text a replicate; causal where the model is",
              .reference = "scripts/capture_pretrained.py, harness/inputs/pretrained/README.md",
              .cost = "the file is read once and kept",
@@ -127,6 +154,8 @@ const bool registered = add(InputEntry{
                    Parameter::integer_or("layer", "any", "the layer, from 0; any: that of the first captured head", 0),
                    Parameter::integer_or("head", "any", "the head, from 0; any: the first captured one of the layer",
                                          0),
+                   Parameter::choice("rope", "after", "queries and keys after or before rotary positions",
+                                     {"after", "before"}),
                    Parameter::integer_or("text", "each",
                                          "the text that all replicates read, from 0; each: replicate r reads text r, "
                                          "and there are as many replicates as texts",
@@ -137,6 +166,7 @@ const bool registered = add(InputEntry{
         [](const Params& params) {
           return content_hash(path_of(params, ".safetensors")) + content_hash(path_of(params, ".json"));
         },
+    .place = place,
 });
 
 }  // namespace

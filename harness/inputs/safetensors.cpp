@@ -226,37 +226,74 @@ void check_layout(std::vector<Entry>& entries, std::uint64_t data_size, const st
                              covered, data_size));
 }
 
+// A file whose header was read and checked.
+struct Opened {
+  explicit Opened(const std::filesystem::path& path) : file(path) {
+    const std::string header = read_header(file, path.string());
+    HeaderReader reader(path.string());
+    Json::sax_parse(header, &reader);
+    data_begin = length_bytes + header.size();
+    entries = std::move(reader.entries);
+    check_layout(entries, file.size() - data_begin, path.string());
+  }
+
+  // Calls take(numbers) for the tensor's numbers in parts of at most `most`, decoded.
+  template <class Take>
+  void read(const std::filesystem::path& path, const Entry& entry, Index most, const Take& take) {
+    if (!entry.dtype->floats)
+      throw Misuse(fmt::format("{}: tensor '{}' has the dtype {}; expected F16, BF16, F32 or F64: convert it",
+                               path.string(), shown(entry.name), entry.dtype->name));
+    file.seek(data_begin + entry.offsets[0]);
+    const Index count = *number_count(entry.shape);
+    for (Index first = 0; first == 0 || first < count; first += most)
+      take(decoded(
+          std::min(most, count - first), *entry.dtype->floats, std::endian::little,
+          fmt::format("{}: tensor '{}'", path.string(), shown(entry.name)),
+          [&](std::span<unsigned char> bytes) { file.read(reinterpret_cast<char*>(bytes.data()), bytes.size()); }));
+  }
+
+  File file;
+  std::uint64_t data_begin = 0;
+  std::vector<Entry> entries;
+};
+
 }  // namespace
 
 NamedTensors read_safetensors(const std::filesystem::path& path, const std::vector<std::string>& only,
                               const std::vector<std::string>& if_there) {
-  File file(path);
-  const std::string header = read_header(file, path.string());
-  HeaderReader reader(path.string());
-  Json::sax_parse(header, &reader);
-  const std::uint64_t data_begin = length_bytes + header.size();
-  check_layout(reader.entries, file.size() - data_begin, path.string());
-
+  Opened opened(path);
   std::vector<std::string> present;
   std::map<std::string_view, const Entry*> by_name;
-  for (const auto& entry : reader.entries) {
+  for (const auto& entry : opened.entries) {
     present.push_back(entry.name);
     by_name[entry.name] = &entry;
   }
   NamedTensors tensors;
   for (const auto& name : names_to_read(path, only, if_there, present)) {
     const Entry& entry = *by_name.at(name);
-    if (!entry.dtype->floats)
-      throw Misuse(fmt::format("{}: tensor '{}' has the dtype {}; expected F16, BF16, F32 or F64: convert it",
-                               path.string(), shown(name), entry.dtype->name));
-    file.seek(data_begin + entry.offsets[0]);
-    tensors[name] = {entry.shape, decoded(*number_count(entry.shape), *entry.dtype->floats, std::endian::little,
-                                          fmt::format("{}: tensor '{}'", path.string(), shown(name)),
-                                          [&](std::span<unsigned char> bytes) {
-                                            file.read(reinterpret_cast<char*>(bytes.data()), bytes.size());
-                                          })};
+    opened.read(path, entry, std::numeric_limits<Index>::max(), [&](std::vector<double> numbers) {
+      tensors[name] = {entry.shape, std::move(numbers)};
+    });
   }
   return tensors;
+}
+
+SafetensorsFile::SafetensorsFile(std::filesystem::path path) : path_(std::move(path)) {
+  for (const Entry& entry : Opened(path_).entries) shapes_[entry.name] = entry.shape;
+}
+
+void SafetensorsFile::read(const std::string& name, std::span<float> out) const {
+  constexpr Index at_once = 1 << 20;
+  Opened opened(path_);
+  const auto entry =
+      std::find_if(opened.entries.begin(), opened.entries.end(), [&](const Entry& e) { return e.name == name; });
+  if (entry == opened.entries.end() || number_count(entry->shape) != std::ssize(out))
+    throw Misuse(fmt::format("{}: tensor '{}' is no longer there, or has another size; write the file again",
+                             path_.string(), shown(name)));
+  auto next = out.begin();
+  opened.read(path_, *entry, at_once, [&](const std::vector<double>& numbers) {
+    next = std::transform(numbers.begin(), numbers.end(), next, [](double x) { return static_cast<float>(x); });
+  });
 }
 
 }  // namespace attnbench

@@ -37,4 +37,9 @@ std::optional<double> peak_bytes(const std::function<void()>& call) {
   return std::max(0.0, *peak - *before);
 }
 
+double allocated_bytes() {
+  const auto now = mallinfo2();
+  return static_cast<double>(now.uordblks) + static_cast<double>(now.hblkhd);
+}
+
 }  // namespace attnbench

@@ -20,4 +20,7 @@ constexpr bool sanitized = false;
 // core. nullopt if the kernel does not allow resetting the peak (/proc/self/clear_refs).
 std::optional<double> peak_bytes(const std::function<void()>& call);
 
+// Bytes that this process has allocated and not freed.
+double allocated_bytes();
+
 }  // namespace attnbench

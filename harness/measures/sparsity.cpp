@@ -94,6 +94,7 @@ RowSparsity row_sparsity(std::span<const double> p, Index position, Index seen, 
   row.relative_support = row.effective_support / static_cast<double>(seen);
   row.inverse_participation = inverse_participation(shares);
   row.top_mass = top_mass(shares, top);
+  row.sink_mass = shares.front();
   row.gini = gini(p);
   row.attention_distance = attention_distance(shares, position);
   return row;

@@ -35,7 +35,7 @@ struct RowSparsity {
   enum class Kind { weights, negative, zero } kind = Kind::zero;
   double entropy = 0, effective_support = 0, inverse_participation = 0;
   double relative_entropy = 0, relative_support = 0;  // over the uniform row's: log seen and seen
-  double top_mass = 0, gini = 0, attention_distance = 0;
+  double top_mass = 0, sink_mass = 0, gini = 0, attention_distance = 0;
   double fraction_below = 0, hoyer = 0, mean_over_rms = 0;  // any sign
 };
 // p: a row of finite numbers for the query at `position`, which sees `seen` keys.

@@ -42,6 +42,13 @@ double effective_rank(std::span<const double> sigma, double power) {
   return std::exp(entropy);
 }
 
+Index principal_dimensions(std::span<const double> sigma, double share) {
+  const double all = power_sum(sigma, 2);
+  Index count = 0;
+  for (double sum = 0; sum < share * all; ++count) sum += std::pow(sigma[static_cast<size_t>(count)] / sigma[0], 2);
+  return count;
+}
+
 std::vector<double> cumulative_spectrum(std::span<const double> sigma) {
   std::vector<double> cumulative(sigma.size());
   std::partial_sum(sigma.begin(), sigma.end(), cumulative.begin());

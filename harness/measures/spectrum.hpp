@@ -22,4 +22,7 @@ double effective_rank(std::span<const double> sigma, double power = 1);
 // c_k = sum_{i <= k} sigma_i / sum sigma_i: Linformer's normalised cumulative spectrum (of sigma, not of its square).
 std::vector<double> cumulative_spectrum(std::span<const double> sigma);
 
+// The fewest k with sum_{i <= k} sigma_i^2 >= share sum sigma^2. 0 for the zero matrix.
+Index principal_dimensions(std::span<const double> sigma, double share);
+
 }  // namespace attnbench

@@ -5,8 +5,20 @@ namespace attnbench {
 // Structured bindings name every member, so that a new member does not compile here until it is sent as well.
 
 void to_json(Message& message, const Parameter& parameter) {
-  const auto& [kind, name, value, help, minimum, maximum, choices, catalogue, word, published, budget] = parameter;
-  message = {static_cast<int>(kind), name, value, help, minimum, maximum, choices, catalogue, word, published, budget};
+  const auto& [kind, name, value, help, minimum, maximum, choices, catalogue, word, published, numerics, budget] =
+      parameter;
+  message = {static_cast<int>(kind),
+             name,
+             value,
+             help,
+             minimum,
+             maximum,
+             choices,
+             catalogue,
+             word,
+             published,
+             numerics,
+             budget};
 }
 
 void from_json(const Message& message, Parameter& p) {
@@ -20,12 +32,13 @@ void from_json(const Message& message, Parameter& p) {
        .catalogue = message.at(7),
        .word = message.at(8),
        .published = message.at(9),
-       .budget = message.at(10)};
+       .numerics = message.at(10),
+       .budget = message.at(11)};
 }
 
 void to_json(Message& message, const Claims& claims) {
   const auto& [row_stochastic, non_negative, permutation_equivariant, no_form, equal_keys, causal_exact, linear_in_V,
-               scales_with_V, no_attention_matrix, rank_at_most, exact_when, normaliser, implied] = claims;
+               scales_with_V, no_attention_matrix, rank_at_most, exact_when, normaliser, no_extremes, implied] = claims;
   message = {row_stochastic,
              non_negative,
              permutation_equivariant,
@@ -38,6 +51,7 @@ void to_json(Message& message, const Claims& claims) {
              rank_at_most.value_or(-1),
              exact_when,
              static_cast<int>(normaliser),
+             no_extremes,
              implied};
 }
 
@@ -53,7 +67,8 @@ void from_json(const Message& message, Claims& c) {
        .no_attention_matrix = message.at(8),
        .exact_when = message.at(10),
        .normaliser = static_cast<Normaliser>(message.at(11).get<int>()),
-       .implied = message.at(12)};
+       .no_extremes = message.at(12),
+       .implied = message.at(13)};
   if (const Index rank = message.at(9); rank >= 0) c.rank_at_most = rank;
 }
 

@@ -16,7 +16,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Description, name, summary, formula, referenc
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Need, name, rows, columns, values, meaning)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Work, flops, exps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(InputLimits, queries, keys, d, dv, replicates, heads, causal)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metric, name, unit, text)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metric, name, unit, text, better, label, scale)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Headline, metric, label, theory)
 
 void to_json(Message& message, const Parameter& parameter);

@@ -181,7 +181,7 @@ std::vector<fs::path> bibliographies_of_plugins() {
 
 std::vector<fs::path> recipes_of_plugins() {
   return beside_plugins([](const std::string& name, const std::string& plugin) {
-    return name.starts_with(plugin + ".") && name.ends_with(".recipe.json");
+    return name.starts_with(plugin + ".") && (name.ends_with(".recipe.toml") || name.ends_with(".recipe.json"));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "harness/core/key_score.hpp"
+#include "harness/experiment/measured_cost.hpp"
 #include "harness/plugins/entry_message.hpp"
 
 namespace attnbench {
@@ -52,6 +53,10 @@ Message told_of_method(const std::string& name, const std::string& what, const M
   if (what == "memory") return entry.memory(params, shape);
   if (what == "cost") return entry.cost(params, shape);
   if (what == "caveats") return entry.caveats(params, shape);
+  if (what == "keys" || what == "kv-bytes" || what == "seconds") {
+    const auto measured = measured_cost(what, params, shape);
+    return measured ? Message(*measured) : Message();
+  }
   throw std::logic_error("a method cannot be asked for: " + what);
 }
 

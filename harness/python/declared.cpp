@@ -127,11 +127,13 @@ Matrix<double> Declared::transcription(const Draw& draw, const Head<double>& hea
   Matrix<double> out = Matrix<double>::Zero(head.Q.rows(), head.V.cols());
   const Index nk = head.K.rows(), keys = mask.keys < 0 ? nk : std::min(mask.keys, nk);
   if (keys == 0) return out;
+  // It is told whether the mask is causal, and no offset: with one query a key it needs none.
+  if (mask.causal && (mask.offset != 0 || head.Q.rows() != nk)) return {};
   in_python(file, [&] {
     const auto instance = py::reinterpret_steal<py::object>(make(draw));
-    const py::object result =
-        instance.attr("transcription")(view(head.Q), view(row_block(head.K, 0, keys)), view(row_block(head.V, 0, keys)),
-                                       mask.causal, *extras<double>(head, keys));
+    const py::object result = held(object).attr("transcription")(
+        instance, py::reinterpret_steal<py::dict>(values(draw.params)), view(head.Q), view(row_block(head.K, 0, keys)),
+        view(row_block(head.V, 0, keys)), mask.causal, *extras<double>(head, keys));
     copy_result<double>(result, out, "transcription(q, k, v, causal)");
   });
   return out;
@@ -156,6 +158,7 @@ Claims Declared::claims(Claims known, const Params& params, const Shape& shape) 
     take("no_attention_matrix", known.no_attention_matrix);
     take("rank_at_most", known.rank_at_most, "rank");
     take("exact_when", known.exact_when);
+    take("no_extremes", known.no_extremes);
     if (said.contains("normaliser")) {
       const auto name = said["normaliser"].cast<std::string>();
       known.normaliser = name == "none" ? Normaliser::none : name == "l2" ? Normaliser::l2 : Normaliser::row_sums;
@@ -183,6 +186,42 @@ Work Declared::cost(const Params& params, const Shape& shape, Work otherwise) co
     if (said.is_none()) return otherwise;
     const auto [flops, exps] = said.cast<std::pair<double, double>>();
     return Work{.flops = flops, .exps = exps};
+  });
+}
+
+double Declared::decoder_bytes(const Params& params, const Shape& shape) const {
+  return in_python(file, [&] {
+    return held(object)
+        .attr("decoder_bytes")(py::reinterpret_steal<py::dict>(values(params)), tuple_of(shape))
+        .cast<double>();
+  });
+}
+
+std::vector<Golden> Declared::golden(const Params& params) const {
+  return in_python(file, [&] {
+    std::vector<Golden> all;
+    const py::list given = held(object).attr("golden")(py::reinterpret_steal<py::dict>(values(params)));
+    for (const py::handle one : given) {
+      const auto matrix = [&](const char* name) {
+        const auto numbers = one.attr(name).cast<py::array_t<double, py::array::c_style | py::array::forcecast>>();
+        return Matrix<double>(Eigen::Map<const Matrix<double>>(numbers.data(), numbers.shape(0), numbers.shape(1)));
+      };
+      Golden golden{.name = one.attr("name").cast<std::string>(),
+                    .head = {matrix("q"), matrix("k"), matrix("v")},
+                    .mask = {.causal = one.attr("causal").cast<bool>()},
+                    .out = matrix("out"),
+                    .spacing = one.attr("spacing").cast<double>()};
+      if (golden.mask.causal) golden.mask.offset = golden.head.K.rows() - golden.head.Q.rows();
+      const py::dict arrays = one.attr("needed");
+      for (const Need& need : needs) {
+        const auto numbers =
+            arrays[py::str(need.name)].cast<py::array_t<double, py::array::c_style | py::array::forcecast>>();
+        golden.head.extra[need.name] =
+            extra_of(need, Eigen::Map<const Matrix<double>>(numbers.data(), numbers.shape(0), numbers.shape(1)));
+      }
+      all.push_back(std::move(golden));
+    }
+    return all;
   });
 }
 

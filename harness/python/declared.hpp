@@ -15,24 +15,26 @@ namespace attnbench {
 struct Declared {
   Description text;
   std::vector<Parameter> parameters;
-  std::vector<Need> needs;         // what each of its functions takes after its own arguments
-  bool attends = false;            // has attend
-  bool maps = false;               // has features_q and features_k
-  bool exponents = false;          // features_q and features_k return logarithms of features
-  bool takes_causal = false;       // attend has the parameter causal
-  bool fitted = false;             // the constructor takes the calibration head
-  bool has_theory = false;         // gives the mean of its kernel estimate
-  bool has_variance = false;       // gives the variance of its kernel estimate
-  bool gives_memory = false;       // has memory(parameters, shape)
-  bool gives_cost = false;         // has cost(parameters, shape)
-  bool batched = false;            // attend takes the heads as the first axis of its arrays
-  bool gives_kernel = false;       // has kernel(q, k)
-  bool decodes = false;            // has decoder(shape)
-  bool differentiates = false;     // has gradients(q, k, v, causal, g), or an attend for autograd
-  bool transcribes = false;        // has transcription, the second path that proves its formula
-  std::string file;                // or a name in its place
-  std::vector<std::string> files;  // the file and the modules that it imports from outside the interpreter's folders
-  PyObject* object = nullptr;      // never released, because registries outlive the interpreter
+  std::vector<Need> needs;           // what each of its functions takes after its own arguments
+  bool attends = false;              // has attend
+  bool maps = false;                 // has features_q and features_k
+  bool exponents = false;            // features_q and features_k return logarithms of features
+  bool takes_causal = false;         // attend has the parameter causal
+  bool fitted = false;               // the constructor takes the calibration head
+  bool has_theory = false;           // gives the mean of its kernel estimate
+  bool has_variance = false;         // gives the variance of its kernel estimate
+  bool gives_memory = false;         // has memory(parameters, shape)
+  bool gives_cost = false;           // has cost(parameters, shape)
+  bool batched = false;              // attend takes the heads as the first axis of its arrays
+  bool gives_kernel = false;         // has kernel(q, k)
+  bool decodes = false;              // has decoder(shape)
+  bool differentiates = false;       // has gradients(q, k, v, causal, g), or an attend for autograd
+  bool transcribes = false;          // has transcription, the second path that proves its formula
+  bool gives_decoder_bytes = false;  // has decoder_bytes(parameters, shape)
+  bool has_golden = false;           // names files with outputs of the authors' code
+  std::string file;                  // or a name in its place
+  std::vector<std::string> files;    // the file and the modules that it imports from outside the interpreter's folders
+  PyObject* object = nullptr;        // never released, because registries outlive the interpreter
 
   // Shape's fields, in the order of attnbench.Shape: a new reference.
   static PyObject* fields(const Shape& shape);
@@ -48,13 +50,17 @@ struct Declared {
   // the interpreter's lock.
   template <class T>
   pybind11::tuple extras(const Head<T>& head, Index keys) const;
-  // Calls transcription(self, q, k, v, causal) of an instance of that draw, without the keys that are padding.
+  // Calls transcription(self, q, k, v, causal) of an instance of that draw, without the keys that are padding. One with
+  // an argument `parameters` gets those of the spec. Empty for a causal mask without one query a key.
   Matrix<double> transcription(const Draw& draw, const Head<double>& head, Mask mask) const;
   // Returns `known`, overridden by the claims that the class makes itself.
   Claims claims(Claims known, const Params& params, const Shape& shape) const;
   // The class's own memory and cost; `otherwise` if it gives none.
   double memory(const Params& params, const Shape& shape, double otherwise) const;
   Work cost(const Params& params, const Shape& shape, Work otherwise) const;
+  double decoder_bytes(const Params& params, const Shape& shape) const;
+  // The outputs of the authors' code that the class names for these parameters.
+  std::vector<Golden> golden(const Params& params) const;
   std::optional<KernelTheory> theory(const Params& params) const;
   // The function that attends for an instance, and the decoder that it makes: new references.
   PyObject* attend(PyObject* instance) const;

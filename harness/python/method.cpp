@@ -9,6 +9,7 @@
 
 #include "harness/core/all_heads.hpp"
 #include "harness/core/torch_place.hpp"
+#include "harness/machine/counted_calls.hpp"
 #include "harness/python/abilities.hpp"
 #include "harness/python/arrays.hpp"
 #include "harness/python/calls.hpp"
@@ -184,6 +185,7 @@ class PythonMethod final : public Approximation<T>, public Joinable<T> {
       const py::object q = view(head.Q), k = view(row_block(head.K, 0, keys)), v = view(row_block(head.V, 0, keys));
       const py::tuple extras = declared_->template extras<T>(head, keys);
       const Arguments arguments = arguments_of(*declared_, q, k, v, mask.causal, extras);
+      if (counting_calls()) return count_call(arguments, out);
       handing.over();
       auto result = py::reinterpret_steal<py::object>(
           PyObject_Vectorcall(attend_, arguments.all.data() + 1, arguments.count, nullptr));
@@ -225,6 +227,15 @@ class PythonMethod final : public Approximation<T>, public Joinable<T> {
   const Rows<T>* rows() const override { return by_features_ && normalised_ ? by_features_->rows() : nullptr; }
 
  private:
+  void count_call(const Arguments& arguments, Out<T> out) const {
+    py::list given;
+    for (size_t i = 1; i < arguments.all.size(); ++i) given.append(py::handle(arguments.all[i]));
+    const py::tuple counted = py::handle(declared_->object).attr("counted")(py::handle(attend_), *py::tuple(given));
+    copy_result(py::object(counted[0]), out, "attend(q, k, v)");
+    tell_counted({.least = {.flops = counted[1].template cast<double>(), .exps = counted[3].template cast<double>()},
+                  .most_flops = counted[2].template cast<double>()});
+  }
+
   bool has_parameters_of(const PythonMethod& other) const {
     return in_python(declared_->file, [&] {
       return py::object(py::handle(draw_)[py::int_(0)]).equal(py::object(py::handle(other.draw_)[py::int_(0)]));
@@ -292,6 +303,11 @@ MethodEntry entry_of(const DeclaredClass& declared) {
   if (declared->transcribes)
     entry.transcription = [declared](const Draw& draw, const Approximation<double>&, const Head<double>& head,
                                      Mask mask) { return declared->transcription(draw, head, mask); };
+  if (declared->gives_decoder_bytes)
+    entry.decoder_bytes = [declared](const Params& params, const Shape& shape) {
+      return declared->decoder_bytes(params, shape);
+    };
+  if (declared->has_golden) entry.golden = [declared](const Params& params) { return declared->golden(params); };
   return entry;
 }
 

@@ -85,7 +85,10 @@ Parameter parameter_of(const py::handle& p) {
                    : kind == "choice" ? Parameter::choice(name, value.cast<std::string>(), help,
                                                           p.attr("choices").cast<std::vector<std::string>>())
                                       : Parameter::text(name, value.cast<std::string>(), help);
-  return p.attr("budget").cast<bool>() ? std::move(made).as_budget() : made;
+  made.budget = p.attr("budget").cast<bool>();
+  made.numerics = p.attr("numerics").cast<bool>();
+  made.published = p.attr("published").cast<bool>();
+  return made;
 }
 
 std::vector<Need> needs_of(const py::handle& declared) {
@@ -116,6 +119,8 @@ void read_abilities(const py::object& object, Declared& declared) {
   declared.decodes = flag("decodes");
   declared.differentiates = flag("differentiates");
   declared.transcribes = flag("transcribes");
+  declared.gives_decoder_bytes = flag("gives_decoder_bytes");
+  declared.has_golden = flag("has_golden");
   declared.needs = needs_of(object.attr("needs"));
 }
 

@@ -1,14 +1,17 @@
 #include "harness/runner/cells.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <unordered_map>
 
+#include "harness/errors/error.hpp"
 #include "harness/experiment/cell_row.hpp"
 #include "harness/store/store.hpp"
 
@@ -23,13 +26,14 @@ class Cells::Table {
   };
   std::vector<Row> rows;
   std::unordered_map<std::string, size_t> by_asked_key;
+  std::map<std::string, std::string> input_names;
   const Measurements* measurements = nullptr;
 };
 
 namespace {
 
 // The columns by which conditions select a cell, spelled as in the store.
-nlohmann::json columns_of(const CellRow& row) {
+nlohmann::json columns_of(const CellRow& row, const Params& input, const std::map<std::string, std::string>& names) {
   auto columns = nlohmann::json::parse(row.parameters);
   columns.update({{"experiment", row.experiment},
                   {"method", row.method},
@@ -40,6 +44,9 @@ nlohmann::json columns_of(const CellRow& row) {
                   {"dv", row.shape.dv},
                   {"causal", row.shape.mask.causal ? 1 : 0},
                   {"logit_scale", row.logit_scale}});
+  InputPlace place = place_of(input);
+  if (const auto name = names.find(input.spec()); name != names.end()) place.name = name->second;
+  columns.update({{"input_name", place.name}, {"input_group", place.group.empty() ? place.name : place.group}});
   return columns;
 }
 
@@ -75,6 +82,44 @@ bool agrees(const nlohmann::json& columns, const nlohmann::json& lists) {
   return true;
 }
 
+std::string words_of(const nlohmann::json& value) {
+  return value.is_string()         ? value.get<std::string>()
+         : value.is_number_float() ? fmt::format("{:g}", value.get<double>())
+                                   : value.dump();
+}
+
+// The nearest of the cells' columns.
+std::string nearest_columns(const std::string& given, const std::vector<const nlohmann::json*>& cells) {
+  std::set<std::string> known;
+  for (const auto* columns : cells)
+    for (const auto& [name, value] : columns->items()) known.insert(name);
+  return nearest_names(given, std::vector<std::string>(known.begin(), known.end()));
+}
+
+// Which condition no cell meets by itself, with what the cells have instead.
+std::string unmet(const nlohmann::json& lists, const std::vector<const nlohmann::json*>& cells) {
+  constexpr size_t most_shown = 8;
+  for (const auto& [name, list] : lists.items()) {
+    std::set<std::string> values;
+    bool met = false;
+    for (const auto* columns : cells) {
+      const auto found = columns->find(name);
+      if (found == columns->end()) continue;
+      values.insert(words_of(*found));
+      met = met || agrees(*columns, {{name, list}});
+    }
+    if (values.empty()) return fmt::format("none has a column '{}'{}", name, nearest_columns(name, cells));
+    if (met) continue;
+    std::vector<std::string> shown(values.begin(), values.end());
+    if (shown.size() > most_shown) {
+      shown.resize(most_shown);
+      shown.push_back("...");
+    }
+    return fmt::format("their {} is {}", name, fmt::join(shown, "; "));
+  }
+  return "each condition is met by some, and all together by none";
+}
+
 }  // namespace
 
 Samples StoredMeasurements::scalars(const RecipeCell& cell, const std::string& key, const std::string& metric) const {
@@ -91,7 +136,7 @@ std::map<Index, std::vector<double>> StoredMeasurements::arrays(const RecipeCell
   arrays.erase(arrays.lower_bound(cell.replicates), arrays.end());
   if (arrays.size() < static_cast<size_t>(cell.replicates)) arrays.clear();
   for (const auto& [replicate, values] : arrays)
-    if (values.size() != length)
+    if (length > 0 && values.size() != length)
       throw std::logic_error(fmt::format("{} of {} has {} elements; the recipe expects {}", metric,
                                          cell.run.method.spec(), values.size(), length));
   return arrays;
@@ -103,8 +148,8 @@ Cells Cells::where(const std::vector<Condition>& conditions) const {
   for (const size_t row : rows_)
     if (agrees(table_->rows[row].columns, lists)) found.push_back(row);
   if (found.empty())
-    throw std::logic_error(
-        fmt::format("none of the {} cells that the recipe selects from agrees with {}", rows_.size(), lists.dump()));
+    throw std::logic_error(fmt::format("none of the {} cells that the recipe selects from agrees with {}: {}",
+                                       rows_.size(), lists.dump(), unmet(lists, all_columns())));
   return {table_, std::move(found)};
 }
 
@@ -116,6 +161,12 @@ Cells Cells::operator+(const Cells& other) const {
   for (const size_t row : other.rows_)
     if (std::find(rows_.begin(), rows_.end(), row) == rows_.end()) both.push_back(row);
   return {table_, std::move(both)};
+}
+
+std::vector<const nlohmann::json*> Cells::all_columns() const {
+  std::vector<const nlohmann::json*> all;
+  for (const size_t row : rows_) all.push_back(&table_->rows[row].columns);
+  return all;
 }
 
 std::vector<Cells> Cells::one_by_one() const {
@@ -134,12 +185,13 @@ std::vector<Cells::Part> Cells::by(const std::vector<std::string>& columns) cons
     for (const std::string& column : columns) {
       const auto value = found.find(column);
       if (value == found.end())
-        throw std::logic_error(fmt::format("'{}' is not a size or parameter of {} on {}", column,
-                                           found.at("method").get<std::string>(),
-                                           found.at("input").get<std::string>()));
-      const std::string words = value->is_string() ? value->get<std::string>() : value->dump();
-      const bool spec = column == "method" || column == "input" || column == "experiment";
-      part.name += (part.name.empty() ? "" : ", ") + (spec ? words : fmt::format("{} = {}", column, words));
+        throw std::logic_error(fmt::format("'{}' is not a column of {} on {}{}", column,
+                                           found.at("method").get<std::string>(), found.at("input").get<std::string>(),
+                                           nearest_columns(column, all_columns())));
+      const std::string words = words_of(*value);
+      static const std::set<std::string> plain{"method", "experiment", "input", "input_name", "input_group"};
+      part.name +=
+          (part.name.empty() ? "" : ", ") + (plain.contains(column) ? words : fmt::format("{} = {}", column, words));
       if (value->is_string())
         part.shared.push_back({column, words});
       else
@@ -157,9 +209,26 @@ std::vector<Cells::Part> Cells::by(const std::vector<std::string>& columns) cons
   return parts;
 }
 
+void Cells::require_any(const std::vector<std::string>& columns) const {
+  if (columns.empty() || std::any_of(columns.begin(), columns.end(), [&](const auto& one) { return has(one); })) return;
+  throw std::logic_error(fmt::format("'{}' is a column of none of the cells{}", fmt::join(columns, "', '"),
+                                     nearest_columns(columns.front(), all_columns())));
+}
+
 bool Cells::has(const std::string& column) const {
   return std::any_of(rows_.begin(), rows_.end(),
                      [&](size_t row) { return table_->rows[row].columns.contains(column); });
+}
+
+std::optional<double> Cells::number(const std::string& column) const {
+  std::optional<double> all;
+  for (const size_t row : rows_) {
+    const auto& columns = table_->rows[row].columns;
+    const auto found = columns.find(column);
+    if (found == columns.end() || !found->is_number() || (all && *all != found->get<double>())) return std::nullopt;
+    all = found->get<double>();
+  }
+  return all;
 }
 
 std::vector<std::string> Cells::keys() const {
@@ -217,11 +286,15 @@ Samples Cells::element(const std::string& metric, size_t length, size_t place) c
   return samples;
 }
 
-std::vector<double> times(const Cells& one, const Cells& other, const std::string& metric) {
-  const auto above = one.turns(metric), below = other.turns(metric);
-  std::vector<double> ratios;
-  for (size_t b = 0; b < std::min(above.size(), below.size()); ++b) ratios.push_back(above[b] / below[b]);
-  return ratios;
+Samples Cells::element(const std::string& metric, long place) const {
+  Samples samples;
+  for (const auto& values : arrays(metric, 0)) {
+    const long index = place < 0 ? std::ssize(values) + place : place;
+    if (index < 0 || index >= std::ssize(values))
+      throw std::logic_error(fmt::format("{} has {} elements, and none at {}", metric, values.size(), place));
+    samples[std::ssize(samples)] = values[static_cast<size_t>(index)];
+  }
+  return samples;
 }
 
 CellTable::CellTable() : table_(std::make_shared<Cells::Table>()) {}
@@ -232,7 +305,9 @@ Cells CellTable::add(const std::vector<RecipeCell>& cells) {
     const bool timing = cell.asked.timing();
     const CellRow asked = row_of(cell.asked, timing);
     const auto [place, fresh] = table_->by_asked_key.try_emplace(asked.key, table_->rows.size());
-    if (fresh) table_->rows.push_back({cell, columns_of(asked), row_of(cell.run, timing).key});
+    if (fresh)
+      table_->rows.push_back(
+          {cell, columns_of(asked, cell.asked.input, table_->input_names), row_of(cell.run, timing).key});
     Index& replicates = table_->rows[place->second].cell.replicates;
     replicates = std::max(replicates, cell.replicates);
     rows.push_back(place->second);
@@ -245,6 +320,8 @@ Cells CellTable::all() const {
   std::iota(rows.begin(), rows.end(), size_t{0});
   return {table_, std::move(rows)};
 }
+
+void CellTable::name_inputs(std::map<std::string, std::string> names) { table_->input_names = std::move(names); }
 
 void CellTable::read(const Measurements& measurements) { table_->measurements = &measurements; }
 

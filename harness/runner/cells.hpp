@@ -3,7 +3,9 @@
 #pragma once
 
 #include <concepts>
+#include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <variant>
@@ -29,7 +31,7 @@ class Measurements {
   // The values of the planned replicates. Empty unless every replicate has the metric: the replicates where it could be
   // estimated are a biased subset.
   virtual Samples scalars(const RecipeCell& cell, const std::string& key, const std::string& metric) const = 0;
-  // The same for arrays of `length` elements.
+  // The same for arrays of `length` elements; 0: of any number.
   virtual std::map<Index, std::vector<double>> arrays(const RecipeCell& cell, const std::string& key,
                                                       const std::string& metric, size_t length) const = 0;
 };
@@ -88,6 +90,10 @@ class Cells {
   std::vector<Part> by(const std::vector<std::string>& columns) const;
   // Whether some cell has that column.
   bool has(const std::string& column) const;
+  // Throws std::logic_error with the nearest names if columns are named and no cell has any of them.
+  void require_any(const std::vector<std::string>& columns) const;
+  // The number that all of these cells have in that column.
+  std::optional<double> number(const std::string& column) const;
 
   size_t size() const { return rows_.size(); }
   std::vector<std::string> keys() const;  // of the cells that run
@@ -103,12 +109,15 @@ class Cells {
   std::vector<std::vector<double>> arrays(const std::string& metric, size_t length) const;
   // One element of these arrays, by replicate.
   Samples element(const std::string& metric, size_t length, size_t place) const;
+  // The same of arrays of any length; -1: the last. Throws std::logic_error for an array without that element.
+  Samples element(const std::string& metric, long place) const;
 
  private:
   friend class CellTable;
   Cells(std::shared_ptr<const Table> table, std::vector<size_t> rows)
       : table_(std::move(table)), rows_(std::move(rows)) {}
   size_t only() const;
+  std::vector<const nlohmann::json*> all_columns() const;  // of each cell
 
   std::shared_ptr<const Table> table_;
   std::vector<size_t> rows_;
@@ -129,15 +138,13 @@ class CellTable {
   // of replicates.
   Cells add(const std::vector<RecipeCell>& cells);
   Cells all() const;
+  void name_inputs(std::map<std::string, std::string> names);
   // `measurements` must outlive all reading from the handles.
   void read(const Measurements& measurements);
 
  private:
   std::shared_ptr<Cells::Table> table_;
 };
-
-// One cell's metric over another's, one per block of turns.
-std::vector<double> times(const Cells& one, const Cells& other, const std::string& metric = "seconds");
 
 // The cells of one request with their measurements.
 Cells cells_of(const RunRequest& request, const Measurements& measurements);

@@ -7,6 +7,8 @@
 #include <stdexcept>
 
 #include "harness/experiment/experiment.hpp"
+#include "harness/runner/match.hpp"
+#include "harness/runner/numbers_function.hpp"
 #include "harness/runner/reproduce.hpp"
 #include "harness/store/text.hpp"
 
@@ -14,11 +16,14 @@ namespace attnbench {
 
 namespace {
 
-// Runs the action. Its Misuse, or std::logic_error of a selection, becomes a Misuse that names the place.
+// Runs the action. Its Misuse, or std::logic_error of a selection, becomes a Misuse that names the place. A model that
+// is not there is no mistake at that place.
 template <class Action>
 auto at(const std::string& place, Action&& action) {
   try {
     return action();
+  } catch (const NotFetched&) {
+    throw;
   } catch (const Misuse& misuse) {
     throw Misuse(fmt::format("{}: {}", place, on_one_line(misuse.what())));
   } catch (const std::logic_error& error) {
@@ -29,17 +34,25 @@ auto at(const std::string& place, Action&& action) {
 using Runs = std::map<std::string, Cells>;
 
 Cells selected(const Recipe& recipe, const Runs& runs, const Selection& selection) {
-  Cells cells = recipe.cells();
-  if (!selection.run.empty()) {
-    const auto run = runs.find(selection.run);
+  Cells cells = selection.runs.empty() ? recipe.cells() : Cells();
+  for (const auto& wanted : selection.runs) {
+    const auto run = runs.find(wanted);
     if (run == runs.end()) {
       std::vector<std::string> names;
       for (const auto& [name, of_run] : runs) names.push_back(name);
-      throw Misuse(fmt::format("no run has the name '{}'{}", selection.run, nearest_names(selection.run, names)));
+      throw Misuse(fmt::format("no run has the name '{}'{}", wanted, nearest_names(wanted, names)));
     }
-    cells = run->second;
+    cells = cells + run->second;
   }
   return selection.conditions.empty() ? cells : cells.where(selection.conditions);
+}
+
+bool measures(const Cells& cells, const std::string& metric) {
+  const auto all = cells.all();
+  return std::all_of(all.begin(), all.end(), [&](const RecipeCell& cell) {
+    const auto& metrics = find<ExperimentEntry>(cell.asked.experiment.name()).metrics;
+    return std::any_of(metrics.begin(), metrics.end(), [&](const Metric& one) { return one.name == metric; });
+  });
 }
 
 void require_metric(const Cells& cells, const std::string& metric) {
@@ -61,171 +74,356 @@ void require_some_metric(const Cells& cells, const std::string& metric) {
   if (!metric.empty() && !names.contains(metric)) require_metric(cells, metric);
 }
 
+// Puts the name of a part in place of {part}.
+void insert_part(std::string& text, const std::string& part) {
+  constexpr std::string_view name = "{part}";
+  if (const size_t place = text.find(name); place != text.npos) text.replace(place, name.size(), part);
+}
+
+struct AxisWords {
+  std::string label, scale;
+};
+
+// The words and the scale of an axis for a size or a parameter. Budgets have a log2 scale because they double.
+AxisWords words_of_column(const std::string& column, const Cells& cells) {
+  static const std::map<std::string, AxisWords> sizes{{"n", {"sequence length n", "log2"}},
+                                                      {"d", {"key size d", "log2"}},
+                                                      {"logit_scale", {"factor of the logits", "log2"}}};
+  if (const auto size = sizes.find(column); size != sizes.end()) return size->second;
+  for (const RecipeCell& cell : cells.all())
+    for (const Params* params : {&cell.asked.method, &cell.asked.input, &cell.asked.experiment})
+      for (const Parameter& parameter : params->declared())
+        if (parameter.name == column) return {column, parameter.budget ? "log2" : "linear"};
+  return {column, "linear"};
+}
+
+// Adds to a panel the words and scales of axes that it leaves out, and medians for times.
+void add_defaults(Panel& panel, const std::set<std::string>& given) {
+  const auto set = [&](const char* field, std::string& to, const std::string& otherwise) {
+    if (!given.contains(field)) to = otherwise;
+  };
+  if (!given.contains("x") && (panel.kind == "table" || panel.kind == "trade")) panel.x = budget_names();
+  if (panel.kind == "curve" || panel.kind == "map") {
+    const AxisWords x = words_of_column(panel.x[0], panel.cells);
+    set("x_label", panel.x_label, x.label);
+    set("x_scale", panel.x_scale, x.scale);
+  }
+  for (const RecipeCell& cell : panel.cells.all())
+    for (const Metric& metric : find<ExperimentEntry>(cell.asked.experiment.name()).metrics) {
+      if (metric.name != panel.y) continue;
+      if (panel.kind != "image") set("y_label", panel.y_label, metric.label.empty() ? metric.text : metric.label);
+      if (panel.kind != "image" && panel.kind != "histogram") set("y_scale", panel.y_scale, metric.scale);
+      if (cell.asked.timing()) set("interval", panel.interval, "median");
+      return;
+    }
+}
+
 void draw(const DeclaredFigure& figure, Recipe& recipe, const Runs& runs) {
   std::vector<Panel> panels;
+  Cells drawn;
   for (const DeclaredPanel& declared : figure.panels)
     at(declared.place, [&] {
-      Panel panel = declared.panel;
-      panel.cells = selected(recipe, runs, declared.cells);
-      for (const std::string& metric : {panel.y, panel.theory, panel.x_metric, panel.area, panel.bound_x})
-        require_some_metric(panel.cells, metric);
-      panels.push_back(std::move(panel));
+      const Cells all = selected(recipe, runs, declared.cells);
+      for (const std::string& metric : {declared.panel.y, declared.panel.theory, declared.panel.x_metric,
+                                        declared.panel.area, declared.panel.bound_x})
+        require_some_metric(all, metric);
+      for (const Cells::Part& part : all.by(declared.each)) {
+        Panel panel = declared.panel;
+        panel.cells = part.cells;
+        for (std::string* text : {&panel.title, &panel.y_label}) insert_part(*text, part.name);
+        add_defaults(panel, declared.given);
+        drawn = drawn + panel.cells;
+        panels.push_back(std::move(panel));
+      }
     });
-  at(figure.place, [&] { recipe.figure(figure.name, figure.title, figure.caption, panels); });
+  const std::string caption = fmt::format("{} {}.", figure.caption, settings_in_words(drawn));
+  at(figure.place, [&] { recipe.figure(figure.name, figure.title, caption, panels); });
 }
 
 std::string name_of(const Cell& cell) {
-  return fmt::format("{} on {}, n = {}, d = {}", cell.method.spec(), cell.input.spec(), cell.problem.shape.nk,
-                     cell.problem.shape.d);
+  const Shape& shape = cell.problem.shape;
+  return fmt::format("{} on {}, {}d = {}", cell.method.spec(), cell.input.spec(),
+                     shape.nk > 1 ? fmt::format("n = {}, ", shape.nk) : "", shape.d);
 }
 
-// One comparison of a statement, planned before anything runs.
-struct Planned {
-  std::string what, region;
-  std::optional<double> coordinate;
+// The cells of one comparison. `with` has those of each selection that the value names.
+struct ComparedCells {
   Cells of;
-  std::optional<Cells> over;
+  std::map<std::string, Cells> with = {};
+
+  const Cells& named(const std::string& selection) const { return selection.empty() ? of : with.at(selection); }
 };
 
 // The cells that agree with the part in every column that they have and the selection does not set itself.
 Cells beside(Cells cells, const Selection& selection, const std::vector<Condition>& shared) {
   for (const Condition& condition : shared) {
-    const bool set = std::any_of(selection.conditions.begin(), selection.conditions.end(),
-                                 [&](const Condition& own) { return own.column == condition.column; });
+    // A list leaves the choice to the part.
+    const bool set = std::any_of(selection.conditions.begin(), selection.conditions.end(), [&](const Condition& own) {
+      return own.column == condition.column && own.wanted.values.size() == 1;
+    });
     if (!set && cells.has(condition.column)) cells = cells.where({condition});
   }
   return cells;
 }
 
-void require_one(const Cells& cells, const char* which) {
+// The conditions of `of` that another selection shares unless it says otherwise: the sizes and the input.
+std::vector<Condition> shared_with(const Selection& other, const Selection& of) {
+  static const std::set<std::string> shared{"n", "d", "input", "causal", "logit_scale"};
+  const bool own_input = std::any_of(other.conditions.begin(), other.conditions.end(),
+                                     [](const Condition& own) { return own.column.starts_with("input"); });
+  std::vector<Condition> all;
+  for (const Condition& condition : of.conditions)
+    if (shared.contains(condition.column) && other.runs.empty() && !(condition.column == "input" && own_input))
+      all.push_back(condition);
+  return all;
+}
+
+// The unit of a metric of these cells; nothing where they have none.
+std::optional<std::string> unit_of(const Cells& cells, const std::string& metric) {
+  for (const RecipeCell& cell : cells.all())
+    for (const Metric& one : find<ExperimentEntry>(cell.asked.experiment.name()).metrics)
+      if (one.name == metric) return one.unit;
+  return std::nullopt;
+}
+
+// Refuses a quotient of two metrics that have different units.
+void require_same_unit(const Expression& expression, const ComparedCells& cells) {
+  const auto& names = expression.references();
+  const auto first = unit_of(cells.named(names.front().selection), names.front().name),
+             last = unit_of(cells.named(names.back().selection), names.back().name);
+  if (first && last && *first != *last)
+    throw Misuse(fmt::format("{} has the unit {} and {} the unit {}; expected one unit, or 'value' with the arithmetic",
+                             names.front().name, *first, names.back().name, *last));
+}
+
+void require_one(const Cells& cells, const std::string& which) {
   if (cells.size() == 1) return;
   const auto all = cells.all();
   throw Misuse(fmt::format(
       "'{}' leaves {} cells for one comparison, such as {}, and {}; expected one: name in 'each' the column in which "
-      "they differ, or set it in '{}'",
+      "they differ, set it in '{}', or take least(), greatest(), mean() or sum() over them",
       which, all.size(), name_of(all[0].asked), name_of(all[1].asked), which));
 }
 
-void require_taken(const Cells& cells, Taken taken) {
-  for (const RecipeCell& cell : cells.all()) {
-    const bool timing = cell.asked.timing();
-    if (taken == Taken::median_of_turns && !timing)
-      throw Misuse(
-          fmt::format("\"take\": \"median of turns\", but {} measures no time; expected \"median\", \"mean\" or "
-                      "\"exact\"",
-                      cell.asked.experiment.name()));
-    if (taken == Taken::exact && cell.replicates != 1)
-      throw Misuse(
-          fmt::format("\"take\": \"exact\" with {} replicates; expected 1, as nothing may be drawn", cell.replicates));
+// Checks the names of an expression: selections, and metrics or sizes of their cells.
+void require_names(const Expression& expression, const ComparedCells& cells) {
+  for (const auto& reference : expression.references()) {
+    if (!reference.selection.empty() && !cells.with.contains(reference.selection)) {
+      std::vector<std::string> names;
+      for (const auto& [name, ignored] : cells.with) names.push_back(name);
+      throw Misuse(fmt::format("no selection has the name '{}'{}", reference.selection,
+                               nearest_names(reference.selection, names)));
+    }
+    const Cells& named = cells.named(reference.selection);
+    if (!measures(named, reference.name)) {
+      const auto each = named.one_by_one();
+      const bool has_size = reference.several_cells
+                                ? std::all_of(each.begin(), each.end(),
+                                              [&](const Cells& one) { return one.number(reference.name).has_value(); })
+                                : named.number(reference.name).has_value();
+      if (has_size) continue;
+      require_metric(named, reference.name);
+    }
+    if (!reference.several_cells || reference.elements)
+      require_one(named, reference.selection.empty() ? "of" : reference.selection);
   }
 }
 
-std::vector<Planned> planned(const DeclaredStatement& declared, const Recipe& recipe, const Runs& runs) {
-  const Cells of = selected(recipe, runs, declared.of);
-  require_metric(of, declared.metric);
-  require_taken(of, declared.taken);
-  std::optional<Cells> over;
-  if (declared.over) {
-    over = selected(recipe, runs, *declared.over);
-    require_metric(*over, declared.over_metric.empty() ? declared.metric : declared.over_metric);
-    require_taken(*over, declared.taken);
-  }
-  std::vector<Planned> all;
-  for (const Cells::Part& region : of.by(declared.where)) {
-    if (declared.each == each_cell)
-      for (const Cells& cell : region.cells.one_by_one())
-        all.push_back({name_of(cell.all().front().asked), region.name, region.coordinate, cell,
-                       over ? std::optional(cell) : std::nullopt});
-    else
-      for (const Cells::Part& part : region.cells.by(declared.each)) {
-        Planned one{part.name, region.name, region.coordinate, part.cells, {}};
-        require_one(one.of, "of");
-        if (over) {
-          one.over = beside(beside(*over, *declared.over, region.shared), *declared.over, part.shared);
-          require_one(*one.over, "over");
-        }
-        all.push_back(std::move(one));
-      }
+// The numbers of a reference in a replicate's array, by place.
+Samples elements_of(const Cells& one, const std::string& metric, Index length, Index replicate) {
+  Samples all;
+  const auto arrays = one.arrays(metric, static_cast<size_t>(length));
+  if (replicate < std::ssize(arrays))
+    for (const double element : arrays[static_cast<size_t>(replicate)]) all[std::ssize(all)] = element;
+  return all;
+}
+
+// Each element of the arrays of a cell, by replicate.
+std::vector<Samples> every_element(const Cells& one, const std::string& metric) {
+  std::vector<Samples> all;
+  const auto arrays = one.arrays(metric, 0);
+  for (size_t replicate = 0; replicate < arrays.size(); ++replicate) {
+    all.resize(std::max(all.size(), arrays[replicate].size()));
+    for (size_t i = 0; i < arrays[replicate].size(); ++i) all[i][static_cast<Index>(replicate)] = arrays[replicate][i];
   }
   return all;
 }
 
-Estimate estimate(const DeclaredStatement& declared, const Planned& one, double rate) {
-  const std::string& metric = declared.metric;
-  const std::string& below = declared.over_metric.empty() ? metric : declared.over_metric;
-  if (declared.taken == Taken::median_of_turns)
-    return median_of(one.over ? times(one.of, *one.over, metric) : one.of.turns(metric), rate);
-  const Samples samples = one.of.scalar(metric);
-  if (!one.over)
-    return declared.taken == Taken::median ? median_of(samples, rate)
-           : declared.taken == Taken::mean ? mean(samples, rate)
-           : samples.empty()               ? unmeasured()
-                                           : certain(samples.begin()->second);
-  const Samples divisors = one.over->scalar(below);
-  if (declared.taken == Taken::median) return median_ratio(samples, divisors, rate);
-  const Samples ratios = quotients(samples, divisors);
-  if (declared.taken == Taken::mean) return mean(ratios, rate);
-  return ratios.empty() ? unmeasured() : certain(ratios.begin()->second);
-}
-
-// Every number of every cell against its bound.
-Finding every_number_at_most(const DeclaredStatement& declared, const std::vector<Planned>& cells) {
-  std::vector<Bounded> all;
-  size_t without = 0;
-  for (const Planned& one : cells) {
-    const Samples numbers = one.of.scalar(declared.metric);
-    const Samples bounds = declared.rule.bound_metric.empty() ? Samples{} : one.of.scalar(declared.rule.bound_metric);
-    size_t compared = 0;
-    for (const auto& [replicate, number] : numbers) {
-      if (declared.rule.bound_metric.empty()) {
-        all.push_back({one.what, number, declared.rule.bound});
-      } else if (const auto bound = bounds.find(replicate); bound != bounds.end()) {
-        all.push_back({one.what, number, bound->second});
-      } else {
-        continue;
-      }
-      ++compared;
+// How the numbers of an expression are read from these cells. replicate: of arrays; -1: no arrays.
+Expression::Read reading(const DeclaredNumbers& declared, Take take, const ComparedCells& cells, Index replicate) {
+  return [=, length = declared.elements](const auto& reference) -> std::vector<Samples> {
+    if (reference.elements) return every_element(cells.named(reference.selection), reference.name);
+    std::vector<Samples> all;
+    const Cells& named = cells.named(reference.selection);
+    if (!reference.several_cells && !measures(named, reference.name)) return {{{0, *named.number(reference.name)}}};
+    for (const Cells& one : named.one_by_one()) {
+      if (!measures(one, reference.name))
+        all.push_back({{0, *one.number(reference.name)}});
+      else if (replicate >= 0)
+        all.push_back(elements_of(one, reference.name, length, replicate));
+      else if (reference.element)
+        all.push_back(one.element(reference.name, *reference.element));
+      else
+        all.push_back(take == Take::exact ? one.scalar(reference.name) : samples_of(one, reference.name));
     }
-    without += compared == 0;
-  }
-  Finding finding = all_at_most(all);
-  if (without > 0) {
-    finding.numbers += fmt::format("; {} of {} cells have no such number", without, cells.size());
-    if (finding.ruling == Ruling::holds) finding.ruling = Ruling::open;
-  }
-  return finding;
+    return all;
+  };
 }
 
-Finding judged(const DeclaredStatement& declared, const std::vector<Planned>& all, const Recipe& recipe) {
-  const DeclaredRule& rule = declared.rule;
-  if (rule.kind == DeclaredRule::Kind::at_most) return every_number_at_most(declared, all);
-  const double rate = recipe.error_rate(all.size());
-  std::vector<Comparison> comparisons;
-  std::vector<Region> regions;
-  for (const Planned& one : all) {
-    const Comparison comparison{one.what, estimate(declared, one, rate)};
-    comparisons.push_back(comparison);
-    if (regions.empty() || regions.back().name != one.region)
-      regions.push_back({one.region, {}, one.coordinate, declared.any ? Region::Rule::some : Region::Rule::all});
-    regions.back().comparisons.push_back(comparison);
+// "a, b" of what is not empty.
+std::string joined(const std::string& a, const std::string& b) {
+  return a.empty() || b.empty() ? a + b : fmt::format("{}, {}", a, b);
+}
+
+// Adds the comparisons of one part of a statement, planned before anything runs.
+class Plan {
+ public:
+  Plan(const DeclaredNumbers& declared, const Recipe& recipe, const Runs& runs, Judgement& to)
+      : declared_(declared), to_(to), of_(selected(recipe, runs, declared.of)) {
+    for (const auto& [name, selection] : declared.with) with_[name] = selected(recipe, runs, selection);
   }
-  const std::string axis = declared.where.size() == 1 ? declared.where[0] : "";
-  switch (rule.kind) {
-    case DeclaredRule::Kind::below:
-      return declared.where.empty() ? all_below(rule.bound, comparisons)
-                                    : below_where(rule.bound, regions, axis, declared.equal_within);
-    case DeclaredRule::Kind::above:
-      return declared.where.empty() ? all_above(rule.bound, comparisons)
-                                    : above_where(rule.bound, regions, axis, declared.equal_within);
-    case DeclaredRule::Kind::between:
-      return all_between(rule.bound, rule.high, comparisons);
-    case DeclaredRule::Kind::contains:
-      return all_contain(rule.bound, rule.resolution, comparisons);
-    case DeclaredRule::Kind::some_below:
-      return some_below(rule.bound, comparisons);
-    default:
-      return values_of(comparisons, rule.report);
+
+  void add() {
+    if (!declared_.code.empty()) return add_numbers_of_code();
+    std::vector<std::string> columns = declared_.where;
+    const bool regions = std::erase(columns, "part") > 0;
+    for (Cells::Part& region : of_.by(columns)) {
+      if (regions) region.name = joined(declared_.name, region.name);
+      for (Cells::Part& part : parts_of(region.cells)) {
+        if (part.name == region.name) part.name.clear();
+        if (!regions) part.name = joined(declared_.name, part.name);
+        add(region, part);
+      }
+    }
   }
+
+  std::vector<Curve> curves() const {
+    require_metric(of_, declared_.metric);
+    std::vector<Curve> all;
+    for (const Cells::Part& part : of_.by(declared_.each))
+      all.push_back({joined(declared_.name, part.name), part.cells});
+    return all;
+  }
+
+  // "mass_recall / random.mass_recall; mass_recall is the weight kept": for a statement that says no more.
+  std::string words_of_value() const {
+    if (!declared_.code.empty()) return find<NumbersFunction>(declared_.code).text.summary;
+    if (!declared_.value) return declared_.metric;
+    std::string all = declared_.value->text();
+    std::set<std::string> said;
+    for (const auto& reference : declared_.value->references())
+      for (const RecipeCell& cell : of_.all())
+        for (const Metric& metric : find<ExperimentEntry>(cell.asked.experiment.name()).metrics)
+          if (reference.name == metric.name && said.insert(metric.name).second)
+            all += fmt::format("; {} is {}", metric.name, metric.text);
+    return all;
+  }
+
+ private:
+  void add_numbers_of_code() {
+    to_.by_code = true;
+    NumbersFunction::NamedCells cells = with_;
+    cells[""] = of_;
+    for (const auto& [name, of_name] : cells) to_.cells = to_.cells + of_name;
+    for (Number& one : find<NumbersFunction>(declared_.code).plan(cells)) to_.numbers.push_back(std::move(one));
+  }
+
+  std::vector<Cells::Part> parts_of(const Cells& region) const {
+    if (declared_.each != each_cell) return region.by(declared_.each);
+    std::vector<Cells::Part> all;
+    for (const Cells& cell : region.one_by_one())
+      all.push_back({.name = name_of(cell.all().front().asked), .shared = {}, .coordinate = {}, .cells = cell});
+    return all;
+  }
+
+  void add(const Cells::Part& region, const Cells::Part& part) {
+    ComparedCells cells{part.cells};
+    for (const auto& [name, all] : with_) {
+      const Selection& selection = declared_.with.at(name);
+      cells.with[name] =
+          beside(beside(beside(all, selection, shared_with(selection, declared_.of)), selection, region.shared),
+                 selection, part.shared);
+    }
+    Number one{.what = part.name, .region = region.name, .coordinate = region.coordinate, .take = declared_.take};
+    if (declared_.against.empty()) return add(std::move(one), cells);
+    for (const Cells::Part& other : cells.named("over").by(declared_.against)) {
+      ComparedCells against = cells;
+      against.with["over"] = other.cells;
+      one.what = joined(part.name, "against " + other.name);
+      add(one, against);
+    }
+  }
+
+  void add(Number one, const ComparedCells& cells) {
+    to_.cells = to_.cells + cells.of;
+    for (const auto& [name, of_name] : cells.with) to_.cells = to_.cells + of_name;
+    const Expression& value = *declared_.value;
+    require_names(value, cells);
+    if (!declared_.metric.empty()) require_same_unit(value, cells);
+    for (const auto& [name, further] : declared_.beside) {
+      require_names(further, cells);
+      to_.beside.push_back({.what = joined(joined(one.region, one.what), name), .samples = evaluating(further, cells)});
+    }
+    if (declared_.bound) {
+      require_names(*declared_.bound, cells);
+      one.bounds = evaluating(*declared_.bound, cells);
+    }
+    if (!declared_.of_elements) {
+      one.samples = evaluating(value, cells);
+      to_.numbers.push_back(std::move(one));
+      return;
+    }
+    const RecipeCell cell = cells.of.all().front();
+    Index replicates = cell.replicates;  // that all cells of the comparison have
+    for (const auto& reference : value.references())
+      for (const RecipeCell& other : cells.named(reference.selection).all())
+        replicates = std::min(replicates, other.replicates);
+    const std::string name = one.what;
+    for (Index replicate = 0; replicate < replicates; ++replicate) {
+      one.what = joined(name, fmt::format("{} {}", place_of(cell.run.input).replicate, replicate + 1));
+      one.samples = evaluating(value, cells, replicate);
+      to_.numbers.push_back(one);
+    }
+  }
+
+  std::function<Samples()> evaluating(const Expression& expression, const ComparedCells& cells,
+                                      Index replicate = -1) const {
+    return [expression, read = reading(declared_, declared_.take.value_or(to_.take), cells, replicate)] {
+      return expression.value(read);
+    };
+  }
+
+  const DeclaredNumbers& declared_;
+  Judgement& to_;
+  Cells of_;
+  std::map<std::string, Cells> with_;
+};
+
+Judgement judgement_of(const DeclaredStatement& declared, const Recipe& recipe, const Runs& runs) {
+  Judgement all{.statement = declared.statement, .rule = declared.rule, .take = declared.take};
+  std::string words;
+  std::vector<Curve> curves;
+  for (const DeclaredNumbers& part : declared.parts) {
+    Plan plan(part, recipe, runs, all);
+    words += fmt::format("{}{}{}", words.empty() ? "" : "; ", part.name.empty() ? "" : part.name + ": ",
+                         plan.words_of_value());
+    if (declared.growth)
+      for (Curve& curve : plan.curves()) curves.push_back(std::move(curve));
+    else
+      plan.add();
+  }
+  if (declared.growth) return growth(declared.statement, *declared.growth, curves, declared.parts.front().metric);
+  const auto& where = declared.parts.front().where;
+  if (where.size() == 1 && where[0] != "part") all.rule.axis = where[0];
+  if (all.statement.definition.empty()) all.statement.definition = words;
+  return all;
+}
+
+void require_taken(const Judgement& judgement) {
+  for (const RecipeCell& cell : judgement.cells.all())
+    if (judgement.take == Take::exact && cell.replicates != 1 && !cell.asked.timing())
+      throw Misuse(
+          fmt::format("take = \"exact\" with {} replicates; expected 1, as nothing may be drawn", cell.replicates));
 }
 
 // 1 wherever a recipe reads: an interval that cannot exist shows before anything runs.
@@ -239,10 +437,19 @@ class Ones final : public Measurements {
   std::map<Index, std::vector<double>> arrays(const RecipeCell& cell, const std::string&, const std::string&,
                                               size_t length) const override {
     std::map<Index, std::vector<double>> all;
-    for (Index r = 0; r < cell.replicates; ++r) all[r].assign(length, 1.0);
+    constexpr size_t of_any = 64;  // elements, where the statement leaves their number open
+    for (Index r = 0; r < cell.replicates; ++r) all[r].assign(length > 0 ? length : of_any, 1.0);
     return all;
   }
 };
+
+// The replicates that an experiment has of all these cells.
+Index recorded_replicates(const RunRequest& request) {
+  const auto& entry = find<ExperimentEntry>(parse_spec(request.experiment).name);
+  if (!entry.recorded)
+    throw Misuse(fmt::format("replicates = \"all\", but {} has no recorded ones; expected a number", entry.text.name));
+  return std::max<Index>(1, entry.recorded(expand(request)));
+}
 
 double tokens_of(const Recipe& recipe) {
   double sum = 0;
@@ -254,18 +461,24 @@ double tokens_of(const Recipe& recipe) {
 }  // namespace
 
 void declare(const DeclaredRecipe& declared, Recipe& recipe) {
+  recipe.name_inputs(declared.input_names);
+  if (!declared.headline.words.empty()) recipe.headline(declared.headline.place, declared.headline.words);
   Runs runs;
   for (const DeclaredRun& run : declared.runs) {
-    const Cells cells = at(run.place, [&] { return recipe.run(run.request); });
+    const Cells cells = at(run.place, [&] {
+      RunRequest request = run.request;
+      if (run.every_replicate) request.replicates = recorded_replicates(request);
+      return run.heads.empty() ? recipe.run(request) : find<HeadsEntry>(run.heads).run(recipe, request);
+    });
     if (!run.name.empty()) runs[run.name] = runs[run.name] + cells;
   }
   for (const DeclaredFigure& figure : declared.figures) draw(figure, recipe, runs);
-  for (const DeclaredStatement& statement : declared.statements) {
-    const auto all = at(statement.place, [&] { return planned(statement, recipe, runs); });
-    if (!statement.rule.bound_metric.empty())
-      at(statement.place, [&] { require_metric(selected(recipe, runs, statement.of), statement.rule.bound_metric); });
-    recipe.judge(statement.statement, [=, &recipe] { return judged(statement, all, recipe); });
-  }
+  for (const DeclaredStatement& statement : declared.statements)
+    at(statement.place, [&] {
+      Judgement judgement = judgement_of(statement, recipe, runs);
+      require_taken(judgement);
+      recipe.judge(std::move(judgement));
+    });
 }
 
 void require_sound(const RecipeEntry& entry, RecipeSize size) {
@@ -288,5 +501,8 @@ void require_sound(const RecipeEntry& entry, RecipeSize size) {
     }
   }
 }
+
+template class Registry<HeadsEntry>;
+template class Registry<NumbersFunction>;
 
 }  // namespace attnbench

@@ -339,30 +339,6 @@ Finding all_contain(double value, double resolution, const std::vector<Compariso
   return finding;
 }
 
-Finding some_below(double bound, const std::vector<Comparison>& candidates) {
-  if (candidates.empty()) return nothing_measured;
-  const auto least = [&](double (*number)(const Estimate&)) {
-    return *std::min_element(candidates.begin(), candidates.end(), [&](const Comparison& x, const Comparison& y) {
-      return number(x.estimate) < number(y.estimate);
-    });
-  };
-  const Comparison surest = least(high_end), least_low = least(low_end);
-  const auto below =
-      std::count_if(candidates.begin(), candidates.end(), [&](const Comparison& c) { return c.estimate.below(bound); });
-  Finding finding{.compared = compared_of(bound, candidates, true)};
-  if (below > 0) {
-    finding.ruling = Ruling::holds;
-    finding.numbers = fmt::format("{} of {} candidates; surest, {}", below, candidates.size(), named(surest));
-  } else if (least_low.estimate.above(bound)) {
-    finding.ruling = Ruling::refuted;
-    finding.numbers = fmt::format("none of {} candidates; nearest, {}", candidates.size(), named(least_low));
-  } else {
-    finding.numbers = fmt::format("no candidate of {} is surely below; surest, {}", candidates.size(), named(surest)) +
-                      what_would_decide(surest.estimate, bound);
-  }
-  return finding;
-}
-
 Finding all_at_most(const std::vector<Bounded>& all) {
   if (all.empty()) return nothing_measured;
   // Relative to the bound if it is positive, so that bounds of different sizes compare fairly.

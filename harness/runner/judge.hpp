@@ -32,10 +32,6 @@ Finding all_above(double bound, const std::vector<Comparison>& comparisons);
 Finding all_between(double low, double high, const std::vector<Comparison>& comparisons);
 // HOLDS when all intervals contain the value and none is wider than +-resolution, REFUTED when one excludes the value.
 Finding all_contain(double value, double resolution, const std::vector<Comparison>& comparisons);
-// Whether some candidate lies below the bound. HOLDS when one surely does. REFUTED when *all* surely lie above it,
-// which the least lower end decides. The intervals must hold for all candidates at once.
-Finding some_below(double bound, const std::vector<Comparison>& candidates);
-
 // A number and the bound that is claimed for it, such as the rank of a matrix. Nothing is estimated.
 struct Bounded {
   std::string what;

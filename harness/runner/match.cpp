@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <mutex>
+#include <set>
 
-#include "harness/core/needs.hpp"
-#include "harness/core/scaling.hpp"
+#include "harness/experiment/measured_cost.hpp"
 #include "harness/linalg/bfloat16_products.hpp"
 
 namespace attnbench {
@@ -19,37 +18,6 @@ namespace {
 constexpr std::pair<const char*, Match::Cost> names[] = {
     {"flops", Match::Cost::flops}, {"bytes", Match::Cost::bytes},       {"features", Match::Cost::features},
     {"keys", Match::Cost::keys},   {"kv-bytes", Match::Cost::kv_bytes}, {"seconds", Match::Cost::seconds}};
-
-HeadData<double> gaussian_head(const Params& method, const Shape& shape) {
-  const auto normal = [&](const char* what, Index rows, Index columns) {
-    auto generator = Streams(1).stream("match", what, rows, columns);
-    return Matrix<double>(standard_normal(generator, rows, columns) * edge_scale(shape.d));
-  };
-  return {normal("Q", shape.nq, shape.d), normal("K", shape.nk, shape.d), normal("V", shape.nk, shape.dv),
-          drawn_extras(method, shape, 1)};
-}
-
-template <class T>
-std::unique_ptr<Approximation<T>> fitted(const Params& method, const Shape& shape, const HeadData<double>& to) {
-  const Head<double> learnt = to.view();
-  return make_approximation<T>({.shape = shape, .params = method, .streams = Streams(1), .calibration = &learnt});
-}
-
-template <class T>
-double seconds_of_call(const Params& method, Shape shape) {
-  const HeadData<double> calibration = gaussian_head(method, shape);
-  const auto drawn = fitted<T>(method, shape, calibration);
-  const HeadData<T> head = calibration.template cast<T>();
-  Matrix<T> out(shape.nq, shape.dv);
-  double least = INFINITY;
-  for (int call = 0; call < 4; ++call) {  // the first call warms up
-    Context context(1, Rounding::none, operands_of(shape.precision));
-    const auto begin = std::chrono::steady_clock::now();
-    drawn->attend(head.view(), shape.mask, context, out);
-    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  return least;
-}
 
 std::string key_of(const Params& method, const Shape& shape) {
   return fmt::format("{} {} {} {} {} {} {} {} {}", method.spec(), shape.nq, shape.nk, shape.d, shape.dv,
@@ -63,41 +31,7 @@ double seconds_once(const Params& method, const Shape& shape) {
   const std::string key = key_of(method, shape);
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
-  return known[key] =
-             in_float(shape.precision) ? seconds_of_call<float>(method, shape) : seconds_of_call<double>(method, shape);
-}
-
-// The mean over rows of the number of keys that they read: of all rows up to 64, else of 8 x 8 neighbours. nullopt if
-// the method declares no pattern.
-std::optional<double> keys_of_row(const Params& method, const Shape& shape) {
-  const HeadData<double> head = gaussian_head(method, shape);
-  const auto drawn = fitted<double>(method, shape, head);
-  if (!drawn->pattern()) return std::nullopt;
-  constexpr Index neighbours = 8, groups = 8;
-  const bool few = shape.nq <= neighbours * groups;
-  const Index count = few ? shape.nq : neighbours;
-  Context context;
-  double keys = 0, rows = 0;
-  for (Index group = 0; group < (few ? 1 : groups); ++group) {
-    std::vector<std::vector<Index>> of_rows(static_cast<size_t>(count));
-    const Index first = few ? 0 : group * (shape.nq - count) / (groups - 1);
-    drawn->pattern()->keys_of_rows(head.view(), shape.mask, first, context, of_rows);
-    for (const auto& of_row : of_rows) keys += static_cast<double>(of_row.size());
-    rows += static_cast<double>(count);
-  }
-  return keys / rows;
-}
-
-// Bytes that a decoder keeps after all tokens of a gaussian head. nullopt if the method has no decoder.
-template <class T>
-std::optional<double> bytes_after(const Params& method, const Shape& shape) {
-  const HeadData<double> head = gaussian_head(method, shape);
-  const auto drawn = fitted<T>(method, shape, head);
-  const auto decoder = drawn->decoder(shape);
-  if (!decoder) return std::nullopt;
-  Context context;
-  decoder->prefill(head.template cast<T>().view(), context);
-  return static_cast<double>(decoder->bytes());
+  return known[key] = *measured_cost("seconds", method, shape);
 }
 
 const Parameter* budget_of(const Params& method) {
@@ -144,9 +78,9 @@ std::optional<double> cost_of(const Params& method, const Shape& shape, Match::C
       if (const auto rank = entry.claims(method, shape).rank_at_most) return static_cast<double>(*rank);
       return std::nullopt;
     case Match::Cost::keys:
-      return keys_of_row(method, shape);
+      return measured_cost("keys", method, shape);
     case Match::Cost::kv_bytes:
-      return in_float(shape.precision) ? bytes_after<float>(method, shape) : bytes_after<double>(method, shape);
+      return measured_cost("kv-bytes", method, shape);
     case Match::Cost::seconds:
       if (shape.precision == Precision::bf16 && !bfloat16_products_are_fast)
         throw Misuse(
@@ -233,6 +167,16 @@ Params matched(const Params& method, const Shape& shape, const Match& match) {
   Params found = searched(method, shape, match);
   const std::scoped_lock lock(mutex);
   return known.emplace(key, std::move(found)).first->second;
+}
+
+std::vector<std::string> budget_names() {
+  std::set<std::string> budgets;
+  for (const auto& name : catalogue("methods").names()) {
+    const Params method("methods", name);
+    for (const Parameter& p : method.declared())
+      if (p.budget) budgets.insert(p.name);
+  }
+  return {budgets.begin(), budgets.end()};
 }
 
 }  // namespace attnbench

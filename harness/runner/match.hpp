@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "harness/core/approximation.hpp"
 
@@ -28,5 +29,8 @@ std::optional<double> cost_of(const Params& method, const Shape& shape, Match::C
 // possible. For specs in brackets (combine, per-head) each gets an equal share. Returns methods without such a
 // parameter unchanged, such as softmax, linear and uniform. Measured times are cached while the program runs.
 Params matched(const Params& method, const Shape& shape, const Match& match);
+
+// Names of the methods' budget parameters, which the names of curves leave out.
+std::vector<std::string> budget_names();
 
 }  // namespace attnbench

@@ -72,17 +72,18 @@ void Recipe::figure(std::string name, std::string title, std::string caption, co
   for (const Panel& panel : panels)
     if (panel.cells.size() == 0)
       throw std::logic_error(fmt::format("figure {}: panel '{}' has no cells", name, panel.title));
+  for (const Panel& panel : panels)
+    if (panel.kind == "curve" || panel.kind == "map") panel.cells.require_any(panel.x);
   NamedFigure one{std::move(name), std::move(title), std::move(caption), {}};
   for (const Panel& panel : panels) one.panels.push_back(varied(panel, settings_));
   figures_.push_back(std::move(one));
 }
 
-void Recipe::judge(Statement statement, std::function<Finding()> rule) {
-  judged_.push_back({std::move(statement), std::move(rule)});
-}
-
-double Recipe::error_rate(size_t comparisons) const {
-  return smoke() ? 1 : verdict_error_rate / static_cast<double>(std::max<size_t>(comparisons, 1));
+void Recipe::judge(Judgement judgement) {
+  std::string& definition = judgement.statement.definition;
+  if (judgement.cells.size() > 0)
+    definition += fmt::format("{}{}", definition.empty() ? "" : ". ", settings_in_words(judgement.cells));
+  judgements_.push_back(std::move(judgement));
 }
 
 std::vector<Figure> Recipe::figures(const Description& section) const {
@@ -95,16 +96,16 @@ std::vector<Figure> Recipe::figures(const Description& section) const {
 
 std::vector<Statement> Recipe::statements() const {
   std::vector<Statement> all;
-  for (const Judged& one : judged_) all.push_back(one.statement);
+  for (const Judgement& one : judgements_) all.push_back(one.statement);
   return all;
 }
 
 std::vector<Verdict> Recipe::verdicts(const Measurements& measurements) {
-  table_.read(measurements);
+  read(measurements);
   std::vector<Verdict> all;
-  for (const Judged& one : judged_) {
+  for (const Judgement& one : judgements_) {
     try {
-      all.push_back({one.statement, one.rule()});
+      all.push_back({one.statement, judged(one, error_rate())});
     } catch (const std::logic_error& e) {
       throw std::logic_error(fmt::format("\"{}\": {}", one.statement.text, e.what()));
     }
@@ -121,5 +122,7 @@ std::vector<Setting> without_effect(const std::vector<Setting>& settings, const 
       idle.push_back(setting);
   return idle;
 }
+
+template class Registry<RecipeEntry>;
 
 }  // namespace attnbench

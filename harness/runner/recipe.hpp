@@ -8,7 +8,7 @@
 
 #include "harness/runner/cells.hpp"
 #include "harness/runner/figure.hpp"
-#include "harness/runner/judge.hpp"
+#include "harness/runner/judgement.hpp"
 #include "harness/runner/plan.hpp"
 
 namespace attnbench {
@@ -54,13 +54,10 @@ class Recipe {
   // The report's first screen asks this question, and answers with the recipe's first figure and first statement. It
   // has room for the four questions with the lowest places.
   void headline(int place, std::string question);
-  // Adds a statement and the rule that judges it. The rule is called after the recipe's cells have run, and may read
-  // measurements of any handle.
-  void judge(Statement statement, std::function<Finding()> rule);
-  // The error rate of one interval if a verdict uses this many. At smoke sizes it is 1, because nothing is claimed
-  // there.
-  double error_rate(size_t comparisons) const;
-
+  // Names of inputs, by their specs, for selections and comparisons. Before the first run.
+  void name_inputs(std::map<std::string, std::string> names) { table_.name_inputs(std::move(names)); }
+  // Adds a statement. Its definition ends with the sizes and replicates of its cells.
+  void judge(Judgement judgement);
   // One request of the recipe with its cells.
   struct Run {
     RunRequest request;
@@ -71,6 +68,11 @@ class Recipe {
   // Draws only these cells, with the recipe's summary and question above them.
   std::vector<Figure> figures(const Description& section) const;
   std::vector<Statement> statements() const;
+  std::vector<Judgement> judgements() const { return judgements_; }
+  // From now on the numbers of judgements are those of these measurements, which must outlive their reading.
+  void read(const Measurements& measurements) { table_.read(measurements); }
+  // The error rate of one verdict. At smoke sizes it is 1, because nothing is claimed there.
+  double error_rate() const { return smoke() ? 1 : verdict_error_rate; }
   // Judges every statement. Throws std::logic_error when a rule asks for an interval that cannot exist.
   std::vector<Verdict> verdicts(const Measurements& measurements);
 
@@ -79,11 +81,6 @@ class Recipe {
     std::string name, title, caption;
     std::vector<Panel> panels;
   };
-  struct Judged {
-    Statement statement;
-    std::function<Finding()> rule;
-  };
-
   RecipeSize size_;
   std::vector<Setting> settings_;
   std::uint64_t further_seed_, seed_of_timings_;
@@ -91,7 +88,7 @@ class Recipe {
   std::vector<Run> runs_;
   std::vector<NamedFigure> figures_;
   HeadlineQuestion headline_;
-  std::vector<Judged> judged_;
+  std::vector<Judgement> judgements_;
 };
 
 struct RecipeEntry {
@@ -103,6 +100,8 @@ struct RecipeEntry {
   std::function<void(Recipe&)> write;
   std::string file = {};  // the recipe file that states it; empty: C++
 };
+
+extern template class Registry<RecipeEntry>;
 
 // The settings that change no cell.
 std::vector<Setting> without_effect(const std::vector<Setting>& settings, const std::vector<RecipeCell>& cells);

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "harness/core/spec.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/statistics/intervals.hpp"
-#include "harness/store/compare_metric.hpp"
 
 namespace attnbench {
 
@@ -332,13 +332,13 @@ std::string results_table(const ShownMetric& shown, const std::vector<CellSample
     layout.texts[static_cast<size_t>(row - rows.begin())][static_cast<size_t>(column - values.begin())] =
         text_of(*one, scale);
   }
-  const Preference preference = preference_of(shown.metric, unit);
+  const Better better = better_of(shown.metric, unit);
   std::string text = fmt::format("{}: {}{}{}{}\n", shown.experiment, shown.metric,
                                  scale.unit.empty() ? "" : fmt::format(" [{}]", scale.unit),
                                  shown.label.empty() ? "" : ", " + shown.label,
-                                 preference == Preference::less   ? "; less is better"
-                                 : preference == Preference::more ? "; more is better"
-                                                                  : "");
+                                 better == Better::less   ? "; less is better"
+                                 : better == Better::more ? "; more is better"
+                                                          : "");
   text += circumstances(cells, differences) + "\n";
   text += print(layout, axis, room);
   if (marked) text += "* without the replicates that are not done or could not be estimated: the rest may be biased\n";

@@ -95,4 +95,21 @@ Samples quotients(const Samples& a, const Samples& b) {
   return all;
 }
 
+namespace {
+
+Estimate extreme_of(const std::vector<Estimate>& all, const double& (*choose)(const double&, const double&)) {
+  Estimate found = all.front();
+  for (const Estimate& one : all) {
+    if (!one.measured()) return unmeasured();
+    found.value = choose(found.value, one.value);
+    found.interval = {choose(found.interval.low, one.interval.low), choose(found.interval.high, one.interval.high)};
+  }
+  return found;
+}
+
+}  // namespace
+
+Estimate least_of(const std::vector<Estimate>& all) { return extreme_of(all, std::min<double>); }
+Estimate greatest_of(const std::vector<Estimate>& all) { return extreme_of(all, std::max<double>); }
+
 }  // namespace attnbench

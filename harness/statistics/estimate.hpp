@@ -55,4 +55,9 @@ Estimate unmeasured();
 // Quotients for each replicate that both have. If b was measured once, its only value divides all.
 Samples quotients(const Samples& a, const Samples& b);
 
+// The least and the greatest of several numbers. The interval runs from the extreme lower end to the extreme upper end,
+// which is valid because the intervals hold simultaneously.
+Estimate least_of(const std::vector<Estimate>& all);
+Estimate greatest_of(const std::vector<Estimate>& all);
+
 }  // namespace attnbench

@@ -31,7 +31,7 @@ std::string other_endings(const MeasuredCell& a, const MeasuredCell& b) {
 }  // namespace
 
 ComparedFiles compare(const std::filesystem::path& path_a, const std::filesystem::path& path_b,
-                      const std::string& metric) {
+                      const std::string& metric, const WhichIsBetter& which) {
   const CellSelection selection{.name = name_of_cell, .metric = metric};
   const auto a = read_cells(path_a, selection), b = read_cells(path_b, selection);
   ComparedFiles comparison;
@@ -49,7 +49,8 @@ ComparedFiles compare(const std::filesystem::path& path_a, const std::filesystem
       comparison.endings.push_back(name + ": " + words);
     for (const auto& [metric_name, of_a] : cell.metrics)
       if (const auto of_b = other->second.metrics.find(metric_name); of_b != other->second.metrics.end()) {
-        comparison.metrics.push_back({.cell = name, .metric = metric_name, .unit = of_a.unit});
+        comparison.metrics.push_back(
+            {.cell = name, .metric = metric_name, .unit = of_a.unit, .better = which(metric_name, of_a.unit)});
         pairs.push_back({&of_a, &of_b->second});
       }
   }

@@ -20,6 +20,7 @@ struct ComparedFiles {
 // Version, seed and machine may differ; of several versions in one file the newest counts. An array is compared by its
 // mean. Timings (arrays in s or 1/s, and speedups) are compared by all their samples, as two sessions. metric: compare
 // only this one; empty: all. Throws Misuse when a path is not a results file.
-ComparedFiles compare(const std::filesystem::path& a, const std::filesystem::path& b, const std::string& metric);
+ComparedFiles compare(const std::filesystem::path& a, const std::filesystem::path& b, const std::string& metric,
+                      const WhichIsBetter& which);
 
 }  // namespace attnbench

@@ -160,7 +160,7 @@ std::vector<std::string> endings_of(const std::vector<Shared>& all) {
 }  // namespace
 
 ComparedMethods compare_methods(const std::filesystem::path& path, const std::string& a, const std::string& b,
-                                const std::string& metric) {
+                                const std::string& metric, const WhichIsBetter& which) {
   const auto cells = read_cells(path, selection(a, b, metric));
   // Their turns tell which cells are paired.
   const auto whole = metric.empty() ? cells : read_cells(path, selection(a, b, ""));
@@ -177,11 +177,12 @@ ComparedMethods compare_methods(const std::filesystem::path& path, const std::st
     const bool blocks = took_turns(*with_turns[i].a, *with_turns[i].b);
     for (const auto& [name, numbers] : of_a->metrics)
       if (const auto other = of_b->metrics.find(name); other != of_b->metrics.end())
-        pairs.push_back({{.cell = problem, .metric = name, .unit = numbers.unit}, {&numbers, &other->second, blocks}});
+        pairs.push_back({{.cell = problem, .metric = name, .unit = numbers.unit, .better = which(name, numbers.unit)},
+                         {&numbers, &other->second, blocks}});
   }
   if (pairs.empty() && !metric.empty()) {
     std::set<std::string> known;
-    for (const ComparedMetric& one : compare_methods(path, a, b, "").metrics) known.insert(one.metric);
+    for (const ComparedMetric& one : compare_methods(path, a, b, "", which).metrics) known.insert(one.metric);
     throw Misuse(fmt::format("--metric {}: {} does not have it for both {} and {}; it has {}", metric, path.string(), a,
                              b, known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
   }

@@ -22,6 +22,6 @@ struct ComparedMethods {
 // Throws Misuse when the path is not a results file, and when the two methods have no problem or no such metric in
 // common. The message says what the file has and which run would make the rest.
 ComparedMethods compare_methods(const std::filesystem::path& path, const std::string& a, const std::string& b,
-                                const std::string& metric);
+                                const std::string& metric, const WhichIsBetter& which);
 
 }  // namespace attnbench

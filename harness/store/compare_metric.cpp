@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "harness/statistics/two_samples.hpp"
 
@@ -14,9 +13,8 @@ namespace {
 using Outcome = ComparedMetric::Outcome;
 
 Outcome changed(const ComparedMetric& m, bool rose) {
-  const Preference preference = preference_of(m.metric, m.unit);
-  if (preference == Preference::none) return Outcome::differs;
-  return rose == (preference == Preference::more) ? Outcome::better : Outcome::worse;
+  if (m.better == Better::unstated) return Outcome::differs;
+  return rose == (m.better == Better::more) ? Outcome::better : Outcome::worse;
 }
 
 // The interval decides, unless the difference is within rounding.
@@ -46,32 +44,6 @@ Mean mean_of(const PlacedNumbers& metric) {
 }
 
 }  // namespace
-
-Preference preference_of(const std::string& metric, const std::string& unit) {
-  static const std::set<std::string> less_units{"s", "B", "FLOP", "bit"};
-  static const std::set<std::string> less{"fraction_nonpositive_normalisers",
-                                          "gradient_error",
-                                          "kl_estimate_to_exact",
-                                          "kl_estimate_to_exact_infinite",
-                                          "kl_exact_to_estimate",
-                                          "kl_exact_to_estimate_infinite",
-                                          "output_error",
-                                          "final_output_error",
-                                          "output_mse",
-                                          "pair_mse",
-                                          "relative_frobenius",
-                                          "relative_mse",
-                                          "relative_output_error",
-                                          "relative_variance",
-                                          "rounding_error",
-                                          "row_l1",
-                                          "row_l1_rows",
-                                          "softmax_mse"};
-  static const std::set<std::string> more{"speedup",    "peer_speedup", "speedup_by_flops", "top_agreement",
-                                          "top_recall", "needle_found", "needle_weight"};
-  if (less_units.contains(unit) || less.contains(metric)) return Preference::less;
-  return unit == "1/s" || more.contains(metric) ? Preference::more : Preference::none;
-}
 
 void compare_numbers(const PlacedNumbers& a, const PlacedNumbers& b, double error_rate, ComparedMetric& to) {
   Mean of_a, of_b, differences;

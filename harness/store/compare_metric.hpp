@@ -4,14 +4,10 @@
 #include <string>
 
 #include "harness/statistics/intervals.hpp"
+#include "harness/store/better.hpp"
 #include "harness/store/compare_cells.hpp"
 
 namespace attnbench {
-
-enum class Preference { less, more, none };
-// Errors, times, bytes and FLOPs are better when less; rates, speedups and retrieval when more. For other metrics (an
-// entropy, a rank, a prediction of theory) no direction is better.
-Preference preference_of(const std::string& metric, const std::string& unit);
 
 struct ComparedMetric {
   enum class Outcome {
@@ -22,6 +18,7 @@ struct ComparedMetric {
     ambiguous,  // too few numbers for an interval; timings: the interval cannot tell a change from noise
   };
   std::string cell, metric, unit;
+  Better better = Better::unstated;
   Outcome outcome = Outcome::same;
   bool equal = false;   // bit for bit: statistics in every replicate that both have, timings in all samples
   bool timing = false;  // compares medians by their ratio b / a; otherwise means by their difference b - a

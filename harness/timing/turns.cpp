@@ -174,8 +174,9 @@ std::vector<Parameter> turn_parameters() {
 
 std::vector<Metric> turn_metrics() {
   return {
-      {"seconds", "s", "seconds per call, one sample a block"},
-      {"speedup", "1", "seconds of exact softmax over seconds, in the same block"},
+      {"seconds", "s", "seconds per call, one sample a block", {}, "seconds per call", "log10"},
+      {"speedup", "1", "seconds of exact softmax over seconds, in the same block", Better::more,
+       "times faster than softmax", "log2"},
       {"disturbed", "1",
        "1 where something else may have slowed that block's turn: it had the processor (one thread, its processor time "
        "below "
@@ -192,8 +193,13 @@ std::vector<Metric> turn_metrics() {
       {"session", "s",
        "when the blocks began, in seconds since 1970: of cells that share it, the same blocks are of the same moment"},
       {"peer_seconds", "s", "seconds per call of the peer, where one was given"},
-      {"peer_speedup", "1", "seconds of the peer over seconds, in the same block"},
-      {"peak_bytes", "B", "peak memory of an untimed call beyond inputs and output, in resident pages"},
+      {"peer_speedup", "1", "seconds of the peer over seconds, in the same block", Better::more},
+      {"peak_bytes",
+       "B",
+       "peak memory of an untimed call beyond inputs and output, in resident pages",
+       {},
+       "peak memory beyond inputs and output",
+       "log10"},
       {"instructions", "1",
        "of an untimed call, in user mode, where the system counts events of the processor; most virtual machines do "
        "not"},

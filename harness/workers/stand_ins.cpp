@@ -131,6 +131,10 @@ void add_method(const Message& plain, const Asking& asking) {
       .claims = [=](const Params& p, const Shape& s) { return asking.of_shape<Claims>("claims", p, s); },
       .memory = [=](const Params& p, const Shape& s) { return asking.of_shape<double>("memory", p, s); },
       .cost = [=](const Params& p, const Shape& s) { return asking.of_shape<Work>("cost", p, s); },
+      .measured = [=](const std::string& what, const Params& p, const Shape& s) -> std::optional<double> {
+        const auto measured = asking.of_shape<Message>(what.c_str(), p, s);
+        return measured.is_null() ? std::nullopt : std::optional(measured.get<double>());
+      },
       .fitted = [=](const Params& p) { return asking.of_params<bool>("fitted", p); },
       .needs = plain.at("needs"),
       .check = [=](const Params& p) { asking.of_params<bool>("check", p); },

@@ -6,12 +6,16 @@ import difflib
 import importlib.util
 import inspect
 import sys
-from typing import Any, Callable, Mapping, cast
+from pathlib import Path
+from typing import Any, Callable, Mapping
 
 import numpy as np
 
 from attnbench._native import Misuse
-from attnbench.entry import Entry, own
+from attnbench.entry import Entry, own, own_places
+from attnbench.failures import Skip
+from attnbench.golden import Golden, golden_files, read_golden
+from attnbench.imported import file_of
 from attnbench.method import Calibration, Method, Shape
 
 CLAIMS: dict[str, type] = {
@@ -25,6 +29,7 @@ CLAIMS: dict[str, type] = {
     "no_attention_matrix": str,
     "rank_at_most": int,
     "exact_when": str,
+    "no_extremes": str,
     "normaliser": str,
     "no_form": str,
     "unbiased": bool,
@@ -38,11 +43,26 @@ def computes_attention(cls: type) -> bool:
     return bool(own(cls, Method, "attend") or (own(cls, Method, "features_q") and own(cls, Method, "features_k")))
 
 
+def _of_rows(out: tuple[Any, ...] | list[Any]) -> Any:
+    """The rows of a result, but no (out, weights), as torch.nn.MultiheadAttention returns them."""
+    try:
+        rows = np.asarray(out)
+    except ValueError:  # of several shapes
+        rows = np.zeros(())
+    if isinstance(out, tuple) and rows.ndim != 2 or rows.ndim == 0:
+        raise TypeError(f"attend returned a {type(out).__name__} of {len(out)}; expected an array")
+    return rows
+
+
 def _with_heads(out: Any, heads: int) -> Any:
     """The result of attend, which has to have the heads as its first axis."""
     if getattr(out, "ndim", 0) != 3 or len(out) != heads:
-        shape = tuple(getattr(out, "shape", ()))
-        raise TypeError(f"attend returned an array of shape {shape}; expected [{heads}, n, dv], because batched = True")
+        wrong = (
+            f"an array of shape {tuple(out.shape)}; expected"
+            if hasattr(out, "shape")
+            else f"a {type(out).__name__}; expected an array"
+        )
+        raise TypeError(f"attend returned {wrong} [{heads}, n, dv], because batched = True")
     return out
 
 
@@ -92,7 +112,7 @@ class Declaration(Entry):
         self._claims = getattr(cls, "claims", None)
         if isinstance(self._claims, Mapping):
             self._checked_claims(self._claims)
-        self.transcribes = self._function("transcription", 5 + len(self.needs)) is not None
+        self._read_proofs()
         self._read_abilities()
         self._cost, self._memory = (self._function(name, 2) for name in ("cost", "memory"))
         self.gives_cost, self.gives_memory = self._cost is not None, self._memory is not None
@@ -107,6 +127,41 @@ class Declaration(Entry):
                 "features_k to see it by"
             )
         self._read_cost_text()
+
+    def _read_proofs(self) -> None:
+        transcription = getattr(self.cls, "transcription", None)
+        takes: Mapping[str, Any] = {}
+        if callable(transcription):
+            try:
+                takes = inspect.signature(transcription).parameters
+            except (TypeError, ValueError):  # written in C
+                pass
+        self._transcription_takes_parameters = "parameters" in takes
+        further = len(self.needs) + self._transcription_takes_parameters
+        self.transcribes = self._function("transcription", 5 + further) is not None
+        self._golden = golden_files(getattr(self.cls, "golden", None), self.where)
+        self.has_golden = bool(self._golden)
+        self._decoder_bytes = self._function("decoder_bytes", 2)
+        self.gives_decoder_bytes = self._decoder_bytes is not None
+
+    def transcription(self, instance: Any, values: dict[str, Any], *given: Any) -> Any:
+        """The output of an instance's transcription."""
+        further = {"parameters": values} if self._transcription_takes_parameters else {}
+        return instance.transcription(*given, **further)
+
+    def golden(self, values: dict[str, Any]) -> list[Golden]:
+        """The outputs of the authors' code for these parameters."""
+        folder = Path(file_of(self.cls) or self.file).parent
+        return [
+            read_golden(folder / name, self._needed)
+            for name, parameters in self._golden.items()
+            if all(values.get(key) == value for key, value in parameters.items())
+        ]
+
+    def decoder_bytes(self, values: dict[str, Any], shape: tuple[Any, ...]) -> float:
+        """Bytes that a decoder keeps after the tokens of that shape."""
+        assert self._decoder_bytes is not None
+        return float(self._decoder_bytes(values, Shape(*shape)))
 
     def _takes_all_heads(self) -> bool:
         return bool(getattr(self.cls, "batched", False))
@@ -141,7 +196,7 @@ class Declaration(Entry):
 
     def _takes_causal(self) -> bool:
         try:
-            given = [*inspect.signature(self.cls.attend).parameters.values()][1:]
+            given = [*inspect.signature(self.cls.attend).parameters.values()][own_places(self.cls, "attend") :]
         except (TypeError, ValueError):  # written in C
             return True
         several = any(p.kind is p.VAR_POSITIONAL for p in given)
@@ -208,13 +263,16 @@ class Declaration(Entry):
 
     def claims(self, values: dict[str, Any], shape: tuple[Any, ...]) -> dict[str, Any]:
         """The claims of the class for these parameters and this shape."""
-        if self._claims is None:
-            return {}
-        if isinstance(self._claims, Mapping):
-            return self._checked_claims(self._claims)
-        function = self._function("claims", 2)
-        assert function is not None
-        return self._checked_claims(function(values, Shape(*shape)))
+        given = Shape(*shape)
+        said: Any = self._claims or {}
+        if self._claims is not None and not isinstance(self._claims, Mapping):
+            function = self._function("claims", 2)
+            assert function is not None
+            said = function(values, given)
+        checked = self._checked_claims(said)
+        if getattr(self.cls, "causal_only", False) and not given.causal:
+            checked.setdefault("no_form", "it has a causal form only")
+        return checked
 
     def cost(self, values: dict[str, Any], shape: tuple[Any, ...]) -> tuple[float, float] | None:
         """FLOPs and exponentials of one attend."""
@@ -242,6 +300,15 @@ class Declaration(Entry):
         function = self._of_arrays(instance)
         return self._of_one_head(function) if self.batched else function
 
+    def counted(self, attend: Callable[..., Any], *given: Any) -> tuple[Any, ...]:
+        """One call of what `attend` gave: its output, its FLOPs (least and most) and its exponentials."""
+        from attnbench import counting
+
+        if reason := getattr(self.cls, "no_work", None):
+            raise Skip(f"it says why not: {reason}")
+        by_torch = self.tensors or getattr(self.cls, "backend", None) == "torch"
+        return (counting.counted_in_torch if by_torch else counting.counted_in_numpy)(attend, *given)
+
     def attend_all(self, draws: list[tuple[Any, ...]]) -> AllHeads:
         """The instance that attends for the draws of several heads at once, on arrays [heads, n, d]."""
         instance = self._make_all(draws)
@@ -249,7 +316,13 @@ class Declaration(Entry):
 
     def _of_arrays(self, instance: Any) -> Callable[..., Any]:
         if not self.tensors:
-            return cast(Callable[..., Any], instance.attend)
+            function = instance.attend
+
+            def attend(*given: Any) -> Any:
+                out = function(*given)
+                return _of_rows(out) if isinstance(out, (tuple, list)) else out
+
+            return attend
         from attnbench import tensors
 
         return tensors.attend(instance.attend)

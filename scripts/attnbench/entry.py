@@ -34,6 +34,12 @@ def own(cls: type, base: type, name: str) -> Any:
     return None if found is getattr(base, name, object()) else found
 
 
+def own_places(cls: type, name: str) -> int:
+    """The parameters of a function of a class that calls on an instance fill: 1 for self, 0 if it is static or bound."""
+    found = inspect.getattr_static(cls, name)
+    return int(not isinstance(found, (staticmethod, classmethod)) and hasattr(found, "__get__"))
+
+
 class Entry:
     """The description that every kind of entry gives of itself. The extension module reads the public attributes."""
 
@@ -114,9 +120,15 @@ class Entry:
             )
         if given.kind == "choice" and given.default not in given.choices:
             raise Misuse(f"{self.where}: parameter {name} = {given.default!r} is none of its choices")
+        if given.budget and given.kind != "integer":
+            raise Misuse(
+                f"{self.where}: parameter {name} = {given.default!r} is a budget and no int; --match chooses among integers, "
+                "so give one, such as a count of keys, or leave out budget=True"
+            )
         made = Parameter(
             given.default, given.help or "see its docstring", minimum=given.minimum, maximum=given.maximum,
-            choices=tuple(given.choices), budget=given.budget and given.kind == "integer",
+            choices=tuple(given.choices), budget=given.budget,
+            numerics=given.numerics, published=given.published,
         )  # fmt: skip
         made.name = name
         return made
@@ -199,7 +211,7 @@ class Entry:
         if not callable(function):
             raise Misuse(f"{self.where}: {name} is a {type(function).__name__}; expected a function {written}")
         try:
-            inspect.signature(function).bind(*range(expected + 1))
+            inspect.signature(function).bind(*range(expected + own_places(self.cls, name)))
         except TypeError:
             raise Misuse(f"{self.where}: {name}{inspect.signature(function)}; expected {written}") from None
         except ValueError:  # written in C

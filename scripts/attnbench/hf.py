@@ -18,7 +18,7 @@ import warnings
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ __all__ = ["attention", "capture", "evaluate", "layers"]
 
 Array = NDArray[np.float32]
 Heads = tuple[Array, Array, Array]
+Text = tuple[Array, Array, bool | None]
+Memory = dict[int, list[Text]]
+"""By layer, q and k of the texts that its last call read, without padding, and whether it was causal."""
 OLDEST = {"torch": (2, 1), "transformers": (5, 0)}
 
 
@@ -59,10 +62,14 @@ def capture(model: Any, batch: Any, file: str | os.PathLike[str], *, layers: Seq
     share keys get copies. Give --causal yourself: the file's metadata says whether the model's attention is causal.
     Raises Misuse.
     """
-    found = captured(model, batch, layers)
     path = Path(file)
+    if path.suffix != ".safetensors":
+        raise Misuse(
+            f"capture: {path.name} is not the name of a safetensors file; call it {path.with_suffix('.safetensors')}"
+        )
     if not path.parent.is_dir():
         raise Misuse(f"capture: there is no folder {path.parent}; give another file")
+    found = captured(model, batch, layers)
     texts = len(next(iter(found.values())))
     paths = [path if texts == 1 else path.with_name(f"{path.stem}.{i}{path.suffix}") for i in range(texts)]
     from safetensors.numpy import save_file
@@ -77,7 +84,7 @@ def capture(model: Any, batch: Any, file: str | os.PathLike[str], *, layers: Seq
             )
         # save_file writes memory as it lies, and stack keeps the order of axes that a cut has.
         tensors = {name: np.ascontiguousarray([one[0][i] for one in heads]) for i, name in enumerate("qkv")}
-        causal = {str(cut.causal).lower() for _, cut in heads}
+        causal = {"unknown" if cut.causal is None else str(cut.causal).lower() for _, cut in heads}
         facts = {"layers": ",".join(map(str, found)), "causal": "/".join(sorted(causal)), "model": type(model).__name__}
         temporary = place.with_name(place.name + ".tmp")
         save_file(tensors, temporary, facts)
@@ -103,7 +110,7 @@ def attention(
     model's call also for a mask or a bias that methods do not know.
     """
     _require_packages()
-    from attnbench.intercepted import intercepted, layers_of
+    from attnbench.intercepted import CROSSED, intercepted, layers_of
 
     spec = name_of(method)
     fitted = _native.fitted(spec)
@@ -111,14 +118,20 @@ def attention(
     chosen = _chosen(model, layers, names)
     learnt = captured(model, calibration, layers) if fitted and calibration is not None else None
     called: set[int] = set()
+    crossed = [layer for layer, module in enumerate(names) if CROSSED.search(module)]
+    read: Memory = {}
     if fitted and learnt is None:
         warnings.warn(f"{spec} learns from the heads that it computes; calibration=BATCH gives it others", stacklevel=3)
 
     def by_method(call: Call) -> Any:
         called.add(call.layer)
+        if call.same_tokens and call.q.shape[2] == call.k.shape[2]:  # a text begins, and a decoder's queries with it
+            for layer in crossed:
+                if layer > call.layer:
+                    read.pop(layer, None)
         if chosen is not None and call.layer not in chosen:
             return None
-        return applied(spec, call, seed, None if learnt is None else learnt[call.layer][0][0])
+        return applied(spec, call, seed, None if learnt is None else learnt[call.layer][0][0], read)
 
     with intercepted(model, by_method):
         yield
@@ -128,8 +141,8 @@ def attention(
 
 def evaluate(
     model: Any,
-    texts: Sequence[Any],
-    methods: Sequence[str | type],
+    texts: Iterable[Any],
+    methods: Iterable[str | type] | str | type,
     *,
     tokenizer: Any = None,
     results: str | os.PathLike[str],
@@ -192,30 +205,92 @@ def part_of(call: Call, item: int) -> tuple[Heads, Cut]:
     else:
         visible = np.tri(nq, nk, nk - nq, dtype=np.bool_) if call.causal else np.ones((nq, nk), dtype=np.bool_)
     cut = cut_of(visible, call.same_tokens, call.where)
+    if cut.causal is None:
+        cut = cut._replace(causal=call.causal)
     q, k, v = (_array(x[item]) for x in (call.q, call.k, call.v))
     q = q * np.float32(call.scaling * d**0.5)
     return (q[:, cut.rows], k[:, cut.keys], v[:, cut.keys]), cut
 
 
-def applied(spec: str, call: Call, seed: int, calibration: Heads | None = None) -> Any:
-    """The output of a method for one call, a tensor [batch, heads, nq, dv]; 0 for queries that are padding."""
+def applied(spec: str, call: Call, seed: int, calibration: Heads | None = None, read: Memory | None = None) -> Any:
+    """The output of a method for one call, a tensor [batch, heads, nq, dv]; 0 for queries that are padding.
+
+    read: the texts of earlier calls, which this one continues if it has a cache; the call's own come to it.
+    """
     import torch
 
     out = np.zeros((*call.q.shape[:3], call.v.shape[3]), dtype=np.float32)
     of_layer = zlib.crc32(f"{seed} layer {call.layer}".encode())
     learnt = None if calibration is None else [x[None].astype(np.float64) for x in calibration]
+    texts = []
+
+    def attend(q: Array, k: Array, v: Array, causal: bool) -> Array:
+        arrays = [np.ascontiguousarray(x[None]) for x in (q, k, v)]
+        made: Array = _native.attend(
+            spec, "out", arrays[0], arrays[1], arrays[2], causal, of_layer, False, learnt, None, {}
+        )[0]
+        return made
+
     for item in range(len(out)):
         (q, k, v), cut = part_of(call, item)
-        arrays = [np.ascontiguousarray(x[None]) for x in (q, k, v)]
+        causal, rows = cut.causal, len(cut.rows)
+        if read is not None and rows < len(cut.keys) and (rows == 1 or causal):
+            of_another = not call.same_tokens and causal is False
+            earlier = _crossing(read, call.layer, item, k) if of_another else _continued(read, call.layer, q, k)
+            if earlier is not None:
+                q = np.concatenate([earlier[0], q], axis=1)
+                causal = bool(causal) or earlier[2] is not False and not of_another
+        texts.append((q, k, causal))
         try:
-            made = _native.attend(
-                spec, "out", arrays[0], arrays[1], arrays[2], cut.causal, of_layer, False, learnt, None, {}
-            )
+            made = attend(q, k, v, causal) if causal is not None else _of_one_query(attend, q, k, v)
         except Misuse as error:
             raise Misuse(f"{call.where}: {error}") from None
-        out[item][:, cut.rows] = made[0]
+        out[item][:, cut.rows] = made[:, -rows:]
+    if read is not None:
+        read[call.layer] = texts
     tensor = torch.from_numpy(out).to(call.q.device, call.q.dtype)
     return _without_gradient(spec, call, tensor)
+
+
+def _continued(read: Memory, layer: int, q: Array, k: Array) -> Text | None:
+    """The text of nk - nq tokens that a call with a cache continues; None: no earlier call had it.
+
+    Rows of some methods (heavy-hitter, eva, vattention) depend on earlier queries, and those of others on random numbers of
+    their places. The first layer to be asked is the call's own: without the interface, its number may change.
+    """
+    earlier = k.shape[1] - q.shape[1]
+    for place in sorted(read, key=lambda other: other != layer):
+        for text in read[place]:
+            queries, keys, _ = text
+            same = queries.shape == (len(q), earlier, q.shape[2]) and keys.shape == (len(k), earlier, k.shape[2])
+            if same and np.array_equal(keys, k[:, :earlier]):
+                return text
+    return None
+
+
+def _crossing(read: Memory, layer: int, item: int, k: Array) -> Text | None:
+    """The queries that a decoder with a cache had for these same keys of an encoder."""
+    texts = read.get(layer, [])
+    same = item < len(texts) and texts[item][1].shape == k.shape and np.array_equal(texts[item][1], k)
+    return texts[item] if same else None
+
+
+def _of_one_query(attend: Callable[[Array, Array, Array, bool], Array], q: Array, k: Array, v: Array) -> Array:
+    """The row of one query when the call does not say whether its token is the last. Raises Misuse if that changes the row."""
+    forms, refusals = [], []
+    for causal in (False, True):
+        try:
+            forms.append(attend(q, k, v, causal))
+        except Misuse as error:
+            refusals.append(error)
+    if not forms:
+        raise refusals[0]
+    if np.abs(forms[0] - forms[-1]).max() > 1e-4 * np.abs(forms[0]).max():
+        raise Misuse(
+            f"it has one query for {k.shape[1]} keys, and nothing tells whether that is the last token of a causal text; "
+            "call the model with the text before it first, with its cache and in the same attnbench.hf.attention"
+        )
+    return forms[0]
 
 
 def _without_gradient(spec: str, call: Call, output: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Sequence
 from zlib import crc32
 
 import numpy as np
@@ -24,6 +24,7 @@ from attnbench.inputs import Input, Sizes
 from attnbench.intercepted import Call, intercepted, layers_of
 from attnbench.loading import name_of
 from attnbench.recording import Values, record
+from attnbench.running import several
 
 if TYPE_CHECKING:
     import pandas
@@ -63,8 +64,8 @@ class Text(NamedTuple):
 
 def evaluated(
     model: Any,
-    texts: Sequence[Any],
-    methods: Sequence[str | type],
+    texts: Iterable[Any],
+    methods: Iterable[str | type] | str | type,
     tokenizer: Any,
     results: Any,
     n: int | None,
@@ -74,8 +75,9 @@ def evaluated(
     name: str | None,
 ) -> pandas.DataFrame:
     """attnbench.hf.evaluate, after torch and transformers were found."""
-    specs = [name_of(method) for method in methods]
-    if not texts or isinstance(texts, str) or not specs:
+    specs = [name_of(method) for method in several(methods)]
+    texts = [] if isinstance(texts, str) else several(texts)
+    if not texts or not specs:
         raise Misuse("evaluate: give a list of texts and a list of methods")
     if len(kinds := {isinstance(text, str) for text in texts}) > 1:
         raise Misuse("evaluate: some texts are strings and some are numbers of tokens; give all of them in one way")
@@ -87,17 +89,17 @@ def evaluated(
     learnt_from = None if calibration is None else _tokens(calibration, tokenizer, "the calibration text")
     n = _length(n, [*read, *([learnt_from] if learnt_from else [])])
     with torch.no_grad():
-        first = captured(model, torch.tensor([read[0][0][:n]]), layers)
+        first = captured(model, torch.tensor([read[0].ids[:n]]), layers)
         causal = all(cut.causal for of_layer in first.values() for _, cut in of_layer)
         learnt = None
         if learnt_from is not None:
             learnt = {
-                layer: texts[0][0] for layer, texts in captured(model, torch.tensor([learnt_from[0][:n]])).items()
+                layer: texts[0][0] for layer, texts in captured(model, torch.tensor([learnt_from.ids[:n]])).items()
             }
         measured: dict[str, list[Values]] = {spec: [] for spec in specs}
         seconds: dict[str, list[float]] = {spec: [] for spec in specs}
-        for replicate, (tokens, sizes) in enumerate(read):
-            text = _predicted(tokens[:n], sizes[:n], causal, tokenizer, replicate, seed)
+        for replicate, tokens in enumerate(read):
+            text = _predicted(tokens, n, causal, tokenizer, replicate, seed)
             try:
                 exact = _log2_probabilities(model, text)
             except NumericallyInvalid as error:
@@ -112,7 +114,7 @@ def evaluated(
     return record(
         f"model-loss:replaced={replaced},block={BLOCK}",
         measured,
-        input=_described(model, name, [tokens[:n] for tokens, _ in read], "byte" if kinds == {True} else "token"),
+        input=_described(model, name, [tokens.ids[:n] for tokens in read], "byte" if kinds == {True} else "token"),
         n=n,
         d=heads[0].shape[-1],
         dv=heads[2].shape[-1],
@@ -123,30 +125,46 @@ def evaluated(
     )
 
 
-def _tokens(text: Any, tokenizer: Any, which: str) -> tuple[list[int], list[int]]:
-    """The numbers of a text's tokens, and the bytes of each; 1 each for texts given as numbers."""
+class Tokens(NamedTuple):
+    """A text as its tokens."""
+
+    ids: list[int]
+    sizes: list[float]
+    """The bytes of each, which add up to the text's; 1 each for texts given as numbers"""
+    special: list[bool]
+    """which the tokenizer adds to the text"""
+
+
+def _tokens(text: Any, tokenizer: Any, which: str) -> Tokens:
+    """The tokens of a text. Those that share a character have equal parts of its bytes, and characters that a tokenizer
+    leaves out, such as spaces, belong to the token after them."""
     if not isinstance(text, str):
         numbers = np.asarray(text).reshape(-1)
         if numbers.dtype.kind not in "iu" or len(numbers) == 0:
             raise Misuse(f"evaluate: {which} is {text!r:.40}; expected a string, or numbers of tokens")
-        return numbers.tolist(), [1] * len(numbers)
+        return Tokens(numbers.tolist(), [1] * len(numbers), [False] * len(numbers))
     if tokenizer is None or not getattr(tokenizer, "is_fast", False):
         raise Misuse(
             "evaluate: a text that is a string needs tokenizer=, a fast one of transformers, which knows the place of each "
             "token in the text; or give numbers of tokens"
         )
-    said = tokenizer(text, return_offsets_mapping=True, verbose=False)
-    ends, sizes = 0, []
-    for begin, end in said[
-        "offset_mapping"
-    ]:  # spaces between two tokens belong to the second; special tokens have none
-        sizes.append(len(text[ends:end].encode()) if end > begin else 0)
-        ends = max(ends, end)
-    return list(said["input_ids"]), sizes
+    said = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True, verbose=False)
+    special = [bool(x) for x in said["special_tokens_mask"]]
+    last = max((i for i, added in enumerate(special) if not added), default=None)
+    ends, parts = 0, []
+    for i, (begin, end) in enumerate(said["offset_mapping"]):
+        stop = len(text) if i == last else end
+        parts.append(slice(0, 0) if special[i] else slice(min(begin, ends), stop))
+        ends = max(ends, parts[-1].stop)
+    sharing = np.zeros(len(text))
+    for part in parts:
+        sharing[part] += 1
+    shares = np.array([len(character.encode()) for character in text]) / np.maximum(sharing, 1)
+    return Tokens(list(said["input_ids"]), [float(shares[part].sum()) for part in parts], special)
 
 
-def _length(n: int | None, read: Sequence[tuple[list[int], list[int]]]) -> int:
-    lengths = [len(tokens) for tokens, _ in read]
+def _length(n: int | None, read: Sequence[Tokens]) -> int:
+    lengths = [len(tokens.ids) for tokens in read]
     shortest = min(lengths)
     if n is not None and n > shortest:
         which = lengths.index(shortest)
@@ -159,11 +177,11 @@ def _length(n: int | None, read: Sequence[tuple[list[int], list[int]]]) -> int:
     return n
 
 
-def _predicted(tokens: list[int], sizes: list[int], causal: bool, tokenizer: Any, replicate: int, seed: int) -> Text:
-    """The next tokens of a causal model; 15 % of the tokens, masked, of another."""
-    ids, bytes_of = np.array(tokens), np.array(sizes)
+def _predicted(tokens: Tokens, n: int, causal: bool, tokenizer: Any, replicate: int, seed: int) -> Text:
+    """The next tokens of a causal model among the first n; 15 % of these, masked, of another."""
+    ids, bytes_of, of_text = (np.array(x[:n]) for x in (tokens.ids, tokens.sizes, np.logical_not(tokens.special)))
     if causal:
-        kept = np.flatnonzero(bytes_of[1:]) + 1
+        kept = np.flatnonzero(of_text[1:]) + 1
         rows, given = kept - 1, ids
     else:
         mask = getattr(tokenizer, "mask_token_id", None)
@@ -172,7 +190,7 @@ def _predicted(tokens: list[int], sizes: list[int], causal: bool, tokenizer: Any
                 "evaluate: each token of this model sees the later ones, so it predicts masked tokens; give tokenizer=, one "
                 "that has a mask token"
             )
-        may_be = np.flatnonzero(bytes_of * ~np.isin(ids, tokenizer.all_special_ids))
+        may_be = np.flatnonzero(of_text & ~np.isin(ids, tokenizer.all_special_ids))
         generator = np.random.default_rng([seed, replicate])
         kept = np.sort(generator.choice(may_be, min(len(may_be), max(1, round(MASKED * len(ids)))), replace=False))
         rows, given = kept, ids.copy()

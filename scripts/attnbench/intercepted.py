@@ -1,7 +1,8 @@
 """Calls of attention inside a PyTorch model, handed to a function.
 
 Models of transformers look their attention up by name (AttentionInterface): while a context is open, theirs is the name
-"attnbench". Other models call torch.nn.functional.scaled_dot_product_attention, which is replaced while they run.
+"attnbench". Other models call torch.nn.functional.scaled_dot_product_attention, which is replaced while they run, in all
+modules that have imported it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,24 @@ import torch
 from attnbench._native import Misuse
 
 NAME = "attnbench"  # of the attention interface
+UNDERSTOOD = {
+    "dropout", "scaling", "is_causal",
+    # The mask says the same: windows, and several texts in one row.
+    "sliding_window", "position_ids", "cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "cu_seqlens",
+    # The model hands these down from its own call.
+    "use_cache", "cache_position", "output_attentions", "output_hidden_states", "output_router_logits", "return_dict",
+    "num_items_in_batch", "deterministic", "seq_idx",
+}  # fmt: skip
+"""Arguments of the interface beside q, k, v and the mask that change nothing. Anything else is refused: models that
+choose their keys hand the choice over (indices, block_indices), and later ones will have other names."""
+REFUSED = {
+    "position_bias": "adds a bias by position to its logits",
+    "softcap": "caps its logits",
+    "s_aux": "has a sink beside its keys",
+    "sinks": "has a sink beside its keys",
+    "indices": "chooses the keys of each query",
+    "block_indices": "chooses the blocks of keys of each query",
+}
 CROSSED = re.compile("cross|encoder_attn|EncDec", re.IGNORECASE)  # modules whose keys are of other tokens
 
 
@@ -35,8 +54,9 @@ class Call(NamedTuple):
     """[batch, heads of keys, nk, dv]"""
     mask: Any
     """[batch, heads or 1, nq, nk], of booleans or of numbers that are added to the logits; None: see causal"""
-    causal: bool
-    """with mask None: the last query sees all keys, each earlier one a key less"""
+    causal: bool | None
+    """with mask None: the last query sees all keys, each earlier one a key less. Of one query with a mask that shows all
+    keys: whether it is that of the last key; None: nothing tells"""
     scaling: float
     """of the logits"""
     same_tokens: bool
@@ -100,9 +120,9 @@ def _not_found(model: Any) -> str:
             "with rotary or absolute positions"
         )
     return (
-        f"{kind}: no attention was found, since it calls neither transformers' attention interface nor "
-        "torch.nn.functional.scaled_dot_product_attention; scripts/capture_qkv.py --attention captures the modules that "
-        "you name, and attnbench.attend takes their q, k and v"
+        f"{kind}: no attention was found, by transformers' attention interface or by a module's name for "
+        "torch.nn.functional.scaled_dot_product_attention; call that function, or name the modules that attend: "
+        "scripts/capture_qkv.py --attention captures them, and attnbench.attend takes their q, k and v"
     )
 
 
@@ -141,18 +161,41 @@ def _attention(module: Any, query: Any, key: Any, value: Any, attention_mask: An
     """The function of the interface: [batch, n, heads, dv], and no weights."""
     for layer, name, handler in reversed(_open.get(id(module), [])):
         where = f"layer {layer} ({name})"
-        causal, scaling = _causal(module, query, given), _scaling(query, given)
-        call = Call(layer, where, query, key, value, attention_mask, causal, scaling, not CROSSED.search(name))
-        refuse_other_logits(where, given)
+        crossed = CROSSED.search(name) is not None
+        causal, scaling = _causal(module, query, given, crossed), _scaling(query, given)
+        call = Call(layer, where, *_broadcast(where, query, key, value, attention_mask), causal, scaling, not crossed)
+        refuse_unknown(where, given)
         output = handler(call)
         if output is not None:
             return output.transpose(1, 2).contiguous(), None
     return _own_attention(module, query, key, value, attention_mask, given)
 
 
-def _causal(module: Any, query: Any, given: dict[str, Any]) -> bool:
-    said = given.get("is_causal")
-    return bool(getattr(module, "is_causal", False) if said is None else said) and query.shape[2] > 1
+def _causal(module: Any, query: Any, given: dict[str, Any], crossed: bool) -> bool | None:
+    """Models tell torch of one query that it is not causal, so that it sees all keys; the module knows better."""
+    said, known = given.get("is_causal"), getattr(module, "is_causal", None)
+    if query.shape[2] > 1:
+        return bool(known if said is None else said)
+    return False if crossed else (known or said or (None if known is None else False))
+
+
+def _broadcast(where: str, q: Any, k: Any, v: Any, mask: Any) -> tuple[Any, Any, Any, Any]:
+    """All as Call has them. Any axis of a mask may be 1 or missing, and batches and heads may be 1 beside larger ones."""
+    batch = max(x.shape[0] for x in (q, k, v))
+    if mask is not None:
+        mask = mask[(None,) * (4 - mask.dim())]
+        if any(given not in (1, wanted) for given, wanted in zip(mask.shape[2:], (q.shape[2], k.shape[2]))):
+            raise Misuse(
+                f"{where}: its mask of shape {list(mask.shape)} does not fit its {q.shape[2]} queries and {k.shape[2]} keys; "
+                "leave the layer out of layers="
+            )
+        batch = max(batch, mask.shape[0])
+        mask = mask.expand(batch, -1, q.shape[2], k.shape[2])
+    shared = max(x.shape[1] for x in (k, v))
+    heads = max(shared, q.shape[1], 1 if mask is None else mask.shape[1])
+    q = q.expand(batch, heads, -1, -1)
+    k, v = (x.expand(batch, shared, -1, -1) for x in (k, v))
+    return q, k, v, mask
 
 
 def _scaling(query: Any, given: dict[str, Any]) -> float:
@@ -160,14 +203,15 @@ def _scaling(query: Any, given: dict[str, Any]) -> float:
     return float(query.shape[-1] ** -0.5 if said is None else said)
 
 
-def refuse_other_logits(where: str, given: dict[str, Any]) -> None:
-    """Raises Misuse if a model does more to its logits than methods know."""
-    for name, meaning in (
-        ("position_bias", "adds a bias by position to its logits"),
-        ("softcap", "caps its logits"),
-        ("s_aux", "has a sink beside its keys"),
-    ):
-        if given.get(name) is not None:
+def refuse_unknown(where: str, given: dict[str, Any]) -> None:
+    """Raises Misuse if a model gives its attention more than q, k, v, a mask and what changes nothing beside them."""
+    if given.get("dropout"):
+        raise Misuse(
+            f"{where}: its attention drops weights at random (dropout = {given['dropout']}); call model.eval()"
+        )
+    for name, value in given.items():
+        if value is not None and name not in UNDERSTOOD:
+            meaning = REFUSED.get(name, "takes an argument that attnbench does not know")
             raise Misuse(
                 f"{where}: its attention {meaning} ({name}), and methods take q, k and v alone; take a model without, or "
                 "capture q, k and v where the model makes them"
@@ -198,21 +242,27 @@ def _by_product(model: Any, handler: Handler) -> Iterator[None]:
         query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
         scale: float | None = None, **given: Any,
     ) -> Any:  # fmt: skip
-        if not calls or query.dim() != 4:
+        if not calls:
             return own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **given)
         number, calls[0] = calls[0], calls[0] + 1
+        nq, nk = query.shape[-2], key.shape[-2]
         mask = attn_mask
-        if is_causal and query.shape[2] != key.shape[2]:  # torch counts from the first key
-            mask = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool).tril()
-        if mask is not None:
-            mask = mask[(None,) * (4 - mask.dim())].expand(query.shape[0], -1, query.shape[2], key.shape[2])
-        scaling = query.shape[-1] ** -0.5 if scale is None else scale
-        output = handler(
-            Call(number, f"call {number} of attention", query, key, value, mask, is_causal, scaling, False)
+        if is_causal and nq != nk:  # torch counts from the first key
+            mask = torch.ones(nq, nk, dtype=torch.bool).tril()
+        given_axes = [x if x is None else x[(None,) * (3 - x.dim())] for x in (query, key, value, mask)]
+        leading = torch.broadcast_shapes(*(x.shape[:-3] for x in given_axes if x is not None))
+        q, k, v, mask = (
+            x if x is None else x.expand(*leading, *x.shape[-3:]).reshape(-1, *x.shape[-3:]) for x in given_axes
         )
+        scaling = query.shape[-1] ** -0.5 if scale is None else scale
+        causal = is_causal or (None if nq == 1 else False)
+        where = f"call {number} of attention"
+        refuse_unknown(where, {"dropout": dropout_p, **{x: y for x, y in given.items() if x != "enable_gqa"}})
+        output = handler(Call(number, where, *_broadcast(where, q, k, v, mask), causal, scaling, False))
         if output is None:
-            output = own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **given)
-        return output
+            return own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **given)
+        output = output.reshape(*leading, *output.shape[1:])
+        return output[0] if query.dim() == 2 else output
 
     hooks = [
         model.register_forward_pre_hook(lambda module, given: calls.__setitem__(slice(None), [0])),
@@ -220,11 +270,19 @@ def _by_product(model: Any, handler: Handler) -> Iterator[None]:
     ]
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # it computes whole layers without calling this function
-    functional.scaled_dot_product_attention = product
+    named = [
+        (module, name)
+        for module in [*sys.modules.values()]
+        for name, value in [*vars(module).items()]
+        if value is own and not module.__name__.startswith("torch._C")
+    ]
+    for module, name in named:
+        setattr(module, name, product)
     try:
         yield
     finally:
-        functional.scaled_dot_product_attention = own
+        for module, name in named:
+            setattr(module, name, own)
         torch.backends.mha.set_fastpath_enabled(fast)
         for hook in hooks:
             hook.remove()

@@ -162,9 +162,13 @@ def _entry(cls: type) -> Entry:
     return entry_of(cls, file_of(cls) or NOTEBOOK, _package_module(cls))
 
 
-def name_of(entry: str | type) -> str:
-    """The spec of what is a spec already, or a class, which is registered."""
-    if isinstance(entry, str):
-        return entry
+def name_of(entry: str | type | os.PathLike[str]) -> str:
+    """The spec of what is a spec already, or a path, or a class, which is registered."""
+    if isinstance(entry, (str, os.PathLike)):
+        return os.fspath(entry)
+    if not isinstance(entry, type):
+        raise Misuse(
+            f"{entry!r:.60} is of type {type(entry).__name__}; expected a name with its parameters, a path or a class"
+        )
     register(entry)
     return _entry(entry).name

@@ -59,7 +59,8 @@ class Parameter:
     """A parameter with bounds: `parameters = {"m": Parameter(64, "features", minimum=1, budget=True)}`.
 
     default: an int, float, bool or str. choices: what a str may be. budget: it is the one number that says how much the
-    method may spend (an int), which `--match` chooses.
+    method may spend (an int), which `--match` chooses. numerics: it changes how numbers are computed (a chunk, a tile),
+    and the output by rounding only. published: it reproduces a library's deviation, and the claims hold for the default alone.
     """
 
     def __init__(
@@ -71,6 +72,8 @@ class Parameter:
         maximum: float | None = None,
         choices: tuple[str, ...] = (),
         budget: bool = False,
+        numerics: bool = False,
+        published: bool = False,
     ) -> None:
         self.name = ""
         self.default = default
@@ -82,6 +85,8 @@ class Parameter:
         self.maximum = largest if maximum is None else float(maximum)
         self.choices = list(choices)
         self.budget = budget
+        self.numerics = numerics
+        self.published = published
 
 
 class Method:
@@ -114,6 +119,16 @@ class Method:
     needs: Mapping[str, Need | tuple[Any, ...]] = {}
     """Arrays beside q, k and v. Every function that takes q and k takes them, in this order, after its own arguments:
     attend(self, q, k, v, causal, gate), kernel(self, q, k, gate), step(self, q, k, v, gate)."""
+
+    golden: str | Mapping[str, Mapping[str, Any]] | None = None
+    """A .npz file beside the class with numbers of the authors' code (q, k and v as it took them, `out`, `causal`), or such
+    files with the parameters that each belongs to: {"softpick.npz": {"epsilon": 0.0}}."""
+
+    no_work: str | None = None
+    """Why attend does more work than cost declares, for `check`: a text, or None where it does not."""
+
+    causal_only: bool = False
+    """attend is called with causal=True alone; every other form is skipped with that reason."""
 
     departure: str = ""
     """Where the method does something else than its `reference`, and why, for `describe`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
@@ -48,21 +49,40 @@ def record(
     """
     if precision not in ("f32", "f64"):
         raise Misuse(f"record: precision = {precision!r}; expected 'f32' or 'f64'")
-    if min(n, d, d if dv is None else dv, heads) < 1:
-        raise Misuse(f"record: n = {n}, d = {d}, dv = {dv}, heads = {heads}; expected numbers above 0")
-    if not measured or not all(measured.values()):
+    n, d, dv, heads, seed = (
+        _whole(name, x)
+        for name, x in (("n", n), ("d", d), ("dv", d if dv is None else dv), ("heads", heads), ("seed", seed))
+    )
+    if min(n, d, dv, heads) < 1 or seed < 0:
+        raise Misuse(
+            f"record: n = {n}, d = {d}, dv = {dv}, heads = {heads}, seed = {seed}; expected numbers above 0, and a seed from 0"
+        )
+    whole = isinstance(measured, Mapping) and all(isinstance(x, (Mapping, Sequence)) and x for x in measured.values())
+    if not whole or not measured:
         raise Misuse("record: nothing was measured; give {METHOD: [{METRIC: NUMBER}, ...]}")
     given = []
     for method, replicates in measured.items():
-        numbered = replicates if isinstance(replicates, Mapping) else dict(enumerate(replicates))
+        each = replicates.items() if isinstance(replicates, Mapping) else enumerate(replicates)
+        numbered = {_whole("a replicate", at): values for at, values in each}
+        if min(numbered) < 0:
+            raise Misuse(f"record: replicate {min(numbered)} of {name_of(method)}; expected numbers from 0")
         took = dict(zip(numbered, (seconds or {}).get(method, ())))
+        if not all(0 <= x < np.inf for x in took.values()):
+            raise Misuse(f"record: seconds of {name_of(method)} are {[*took.values()]}; expected numbers from 0")
         given.append((name_of(method), [_row(at, values, took.get(at, 0.0)) for at, values in numbered.items()]))
     specs = name_of(experiment), name_of(input)
     _native.record(
         os.fspath(results), f"attnbench.record of {os.path.basename(sys.argv[0]) or 'an interpreter'}", sys.executable,
-        *specs, (n, n, d, dv or d, heads), causal, precision == "f32", seed, given,
+        *specs, (n, n, d, dv, heads), causal, precision == "f32", seed, given,
     )  # fmt: skip
     return read(results, where={"experiment": specs[0].partition(":")[0]})
+
+
+def _whole(name: str, number: Any) -> int:
+    """A whole number of Python or NumPy."""
+    if not hasattr(number, "__index__") or isinstance(number, (bool, np.bool_)) or number >= 2**63:
+        raise Misuse(f"record: {name} = {number!r:.60}; expected a whole number")
+    return operator.index(number)
 
 
 def _row(replicate: int, values: Values, seconds: float) -> Row:

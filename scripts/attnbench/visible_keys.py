@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 
 from attnbench._native import Misuse
 
+# Models take -inf, the least number of their type, -1e4 (in bfloat16 -9984), -1e3 (LongT5) or -100 (Swin): exp(-100) is below
+# every number of float32 that is not subnormal. A bias by position has smaller numbers too, and is told by these.
+HIDES = -100
+
 
 class Cut(NamedTuple):
     """The part of a head that a method computes."""
@@ -17,8 +21,9 @@ class Cut(NamedTuple):
     """queries; the others are padding, and see nothing that matters"""
     keys: NDArray[np.intp]
     """keys that a query sees"""
-    causal: bool
-    """row i of the part sees all of its keys but the last len(rows) - 1 - i; otherwise every row sees all"""
+    causal: bool | None
+    """row i of the part sees all of its keys but the last len(rows) - 1 - i; otherwise every row sees all. None: one
+    row, which sees all keys in both cases, while methods that know positions differ"""
 
 
 def cut_of(visible: NDArray[np.bool_], same_tokens: bool, where: str) -> Cut:
@@ -35,7 +40,8 @@ def cut_of(visible: NDArray[np.bool_], same_tokens: bool, where: str) -> Cut:
     if len(rows) == 0:
         raise Misuse(f"{where}: no query sees a key; give a batch whose attention_mask is not 0 everywhere")
     if seen[rows].all():
-        return Cut(np.intersect1d(rows, keys) if same_tokens and nq == nk else rows, keys, False)
+        rows = np.intersect1d(rows, keys) if same_tokens and nq == nk else rows
+        return Cut(rows, keys, None if len(rows) == 1 else False)
     if nq == nk:
         rows = np.flatnonzero(np.diagonal(visible))
     counts = counts[rows]
@@ -55,7 +61,7 @@ def visible_of(mask: Any, where: str) -> NDArray[np.bool_]:
     """
     numbers: NDArray[Any] = np.asarray(mask)
     if numbers.dtype != np.bool_:
-        hides = numbers < -1e4  # models take -inf, the least number of their type, or -1e4 and below
+        hides = numbers <= HIDES
         if (numbers[~hides] != 0).any():
             raise Misuse(
                 f"{where}: it adds a bias to its logits (relative positions or ALiBi), and methods take q, k and v alone; "

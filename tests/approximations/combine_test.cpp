@@ -94,6 +94,29 @@ TEST_CASE("the test of combinations sees what is counted twice", "[methods]") {
   CHECK((twice * head.V - d.out()).cwiseAbs().maxCoeff() > 1e-3);
 }
 
+TEST_CASE("a weight of the base that underflows to 0 leaves the row what the pattern makes it", "[methods]") {
+  const Params params("methods", "combine:[local:window=0],[performer:m=8]");
+  TestHead one = gaussian_problem({.nq = 1, .nk = 1, .d = 16, .dv = 3}, 1);
+  size_t underflowed = 0;
+  for (Index replicate = 0; replicate < 200; ++replicate) {
+    HeadData<double>& head = one.head;
+    head.K = -head.Q;  // a logit of -10,000: no random vector is large for both
+    const double scale = 100 / head.Q.norm();
+    head.Q *= scale;
+    head.K *= scale;
+    const auto method = draw_method<float>(params, one.shape, one, nullptr, replicate);
+    const HeadData<float> narrow = head.cast<float>();
+    const auto base = draw_method<float>(Params("methods", "performer:m=8"), one.shape, one, nullptr, replicate);
+    Matrix<float> weight(1, 1);
+    std::vector<float> rows(1), columns(1);
+    Context context;
+    base->kernel()->kernel(narrow.view(), context, weight, rows, columns);
+    underflowed += weight(0, 0) == 0;
+    CHECK((attend(*method, narrow, {}) - narrow.V).norm() < 1e-6F);
+  }
+  CHECK(underflowed > 0);
+}
+
 TEST_CASE("what cannot be combined is refused with the reason", "[methods]") {
   const auto refused = [](const char* spec, const char* reason, bool causal = false) {
     INFO(spec);

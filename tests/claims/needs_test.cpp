@@ -76,11 +76,14 @@ void register_weighted() {
   static const bool once = [] {
     return add(method<Weighted>({
         .text = {.name = "weighted", .summary = "softmax with a weight for each key"},
-        .parameters = {Parameter::integer("mistake", 0, "one of this file's mistakes", 0, 9)},
+        .parameters = {Parameter::integer("mistake", 0, "one of this file's mistakes", 0, 9).as_published()},
         .claims =
             [](const Params&, const Shape&) {
-              return Claims{
-                  .row_stochastic = true, .non_negative = true, .permutation_equivariant = true, .causal_exact = true};
+              return Claims{.row_stochastic = true,
+                            .non_negative = true,
+                            .permutation_equivariant = true,
+                            .causal_exact = true,
+                            .no_extremes = "its exponentials are plain"};
             },
         .memory = [](const Params&, const Shape&) { return 0.0; },
         .cost = [](const Params&, const Shape&) { return Work{}; },
@@ -129,7 +132,8 @@ TEST_CASE("every claim is tested of a method that needs more than Q, K and V", "
 TEST_CASE("a method that reads the weight of a later, a padded or another key is found", "[unit]") {
   CHECK(failing("weighted:mistake=1").contains("causal"));
   CHECK(failing("weighted:mistake=2").contains("padding"));
-  CHECK(failing("weighted:mistake=3") == Names{"formula", "second-paths"});  // a part of the head has another first key
+  CHECK(failing("weighted:mistake=3") ==
+        Names{"formula", "lengths", "second-paths"});  // a part of the head has another first key
 }
 
 TEST_CASE("what a base needs is given to it, cut to the block that its wrapper asks for", "[unit]") {

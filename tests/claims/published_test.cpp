@@ -17,7 +17,7 @@ const std::vector<Departure> departures{
     {"eva", "overlapping=true", "exact-when"},
     {"eva", "sizes=false", "equal-keys"},
     {"hyper", "mask_own=false", "mean-weights"},
-    {"kdeformer", "maximum=false", "large-norms"},
+    {"kdeformer", "maximum=false", "finite"},
     {"kdeformer", "probabilities=authors", "linear"},
     {"lara", "noise=false", "mean-weights", ",weights=balance"},
     {"magicpig", "epsilon=1e-4", "mean-weights"},

@@ -73,6 +73,55 @@ class Folder(unittest.TestCase):
         return self.folder / name
 
 
+class SurroundingsTest(Folder):
+    """The system refuses something: each is one line, and no command claims to have done it."""
+
+    def said(self, command: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=self.folder, capture_output=True, text=True, env={**os.environ, "A": PROGRAM}
+        )
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"\A[^\n]+\n\Z")
+        return done.stderr
+
+    def test_output_that_cannot_be_written_is_an_error_of_every_command(self) -> None:
+        self.done("run", "attention-error", "--method", "uniform", *SIZES, "--results", self.results)
+        for command in (
+            "list methods",
+            "describe local",
+            "--version",
+            "--help",
+            "run --help",
+            f"show {self.results}",
+            f"export {self.results}",
+            f"verify {self.results}",
+            f"report {self.results} -o {self.folder / 'report'}",
+            f"compare {self.results} {self.results}",
+            "check uniform",
+            "plan rank --method softmax",
+            "completion bash",
+        ):
+            with self.subTest(command):
+                self.assertIn("could not be written", self.said(f'"$A" {command} > /dev/full'))
+
+    def test_a_limit_of_a_files_size_is_a_failed_write(self) -> None:
+        self.said(f'ulimit -f 20; exec "$A" run attention-error --method uniform -n 32 -d 8 --results {self.results}')
+
+    def test_a_folder_that_was_removed(self) -> None:
+        run = '"$A" run attention-error --method uniform -n 32 -d 8'
+        self.assertIn("the current folder was removed", self.said(f"mkdir x && cd x && rmdir ../x && {run}"))
+
+    def test_a_path_that_is_no_text(self) -> None:
+        run = '"$A" run attention-error --method uniform -n 32 -d 8 --results r.db'
+        recommend = '"$A" recommend --max-error 0.5 --methods local linear'
+        folder = os.fsencode(self.folder) + b"/d\xff"
+        os.mkdir(folder)
+        shutil.copy(self.heads(), os.fsdecode(folder))
+        for command in (run, recommend):
+            self.assertIn("this is not UTF-8", self.said(f"{command} --input $(printf 'd\\xff/heads.npz')"))
+        self.assertFalse((self.folder / "r.db").exists())
+
+
 class TableTest(Folder):
     def test_a_run_ends_with_the_table_that_show_prints_again(self) -> None:
         words = ("--methods", "performer", "uniform", *SIZES, "--sweep", "m=8,16", "--replicates", "3")
@@ -210,6 +259,32 @@ class MessageTest(Folder):
         self.assertEqual(self.tensor(one).shape, (1024, 64))
         self.refused("attend", "softmax", "--input", "gausian", "--output", one, says="did you mean gaussian?")
         self.refused("attend", "softmax", "--input", "none.npz", "--output", one, says="there is no such file")
+
+    def test_a_name_in_capitals_is_a_path_too(self) -> None:
+        path = self.heads().rename(self.folder / "HEADS.NPZ")
+        rows = self.accepted("attention-error", "--method", "uniform", "--input", f"{path},head=1")
+        self.assertEqual([row["input"] for row in rows], [f"file:path={path},head=1"])
+
+    def test_what_is_written_replaces_nothing_that_is_read(self) -> None:
+        heads, state = self.heads(), self.folder / "state.safetensors"
+        read = self.folder / "heads.safetensors"
+        self.done(
+            "attend", "performer", "--input", heads, "--output", self.folder / "o.safetensors", "--write-state", state
+        )
+        shutil.copy(self.folder / "o.safetensors", read)
+        before = read.read_bytes()
+        (self.folder / "link.safetensors").symlink_to(read)
+        output, other = ("--output", str(read)), ("--output", str(self.folder / "p.safetensors"))
+        for words, says in (
+            (("--input", str(read), *output), "--input names this file"),
+            (("--input", f"file:{read},head=1", *output), "--input names this file"),
+            (("--input", str(self.folder / "." / "link.safetensors"), *output), "--input names this file"),
+            (("--input", str(heads), "--calibrate", str(read), *output), "--calibrate names this file"),
+            (("--input", str(heads), "--state", str(state), *other, "--write-state", str(state)), "--state names this"),
+            (("--input", str(heads), *other, "--write-state", other[1]), "--output names this file"),
+        ):
+            self.refused("attend", "performer", *words, says=says)
+        self.assertEqual(read.read_bytes(), before)
 
     @staticmethod
     def tensor(path: Path) -> NDArray[np.float32]:
@@ -402,7 +477,7 @@ class LongRunTest(Folder):
         names = ("one", "two")
         for name in names:
             self.done("new", "recipe", name, "-o", self.folder)
-        files = [str(self.folder / f"{name}.recipe.json") for name in names]
+        files = [str(self.folder / f"{name}.recipe.toml") for name in names]
         words = ("--smoke", "--results", self.results, "-o", str(self.folder / "page"))
         lines = self.done("reproduce", *files, *words).splitlines()
         for name in names:

@@ -505,12 +505,26 @@ TEST_CASE("a reproduction compares with the reference, and only --strict lets a 
         std::string::npos);
   CHECK(known.text.find("\n  wildcat-rank: HOLDS, in the reference REFUTED: The residual that") != std::string::npos);
 
-  std::ofstream(folder / "own.recipe.json") << R"({
-    "name": "own", "title": "t", "question": "q?",
-    "runs": [{"experiment": "attention-error:matrix=false", "method": "performer", "input": "gaussian", "n": 16, "d": 4}],
-    "statements": [{"text": "s", "definition": "d", "threshold": "1e9", "because": "b", "expected": "refuted",
-                    "metric": "relative_output_error", "take": "exact", "each": "method", "below": 1e9}]})";
-  const std::string own = folder / "own.recipe.json", listed = "  own: HOLDS, expected REFUTED: s\n";
+  std::ofstream(folder / "own.recipe.toml") << R"(name = "own"
+title = "t"
+question = "q?"
+[[runs]]
+experiment = "attention-error:matrix=false"
+method = "performer"
+input = "gaussian"
+n = 16
+d = 4
+[[statements]]
+text = "s"
+threshold = "1e9"
+because = "b"
+expected = "refuted"
+metric = "relative_output_error"
+take = "exact"
+each = "method"
+below = 1e9
+)";
+  const std::string own = folder / "own.recipe.toml", listed = "  own: HOLDS, expected REFUTED: s\n";
   const auto answer = reproduced(own);
   INFO(answer.text);
   CHECK(answer.code == 0);

@@ -14,7 +14,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-FAMILIES = ("linear", "low-rank", "codebook", "sparse", "mixer")
+FAMILIES = ("linear", "logits", "recurrence", "low-rank", "codebook", "sparse", "mixer")
 KINDS = {
     **{f"sample-method-{family}": ["method", "--family", family] for family in FAMILIES},
     **{f"sample-{kind}": [kind] for kind in ("feature-map", "projection", "input", "experiment")},
@@ -105,7 +105,7 @@ class NewTest(unittest.TestCase):
     def test_a_recipe_file_runs_as_it_is(self) -> None:
         made = run(PROGRAM, "new", "recipe", "my-recipe", "-o", str(self.folder))
         self.assertEqual(made.returncode, 0, made.stderr)
-        path = self.folder / "my-recipe.recipe.json"
+        path = self.folder / "my-recipe.recipe.toml"
         self.assertEqual(made.stdout.splitlines()[0], str(path))
         command = made.stdout.splitlines()[-1].split()
         self.assertEqual(command, ["attnbench", "reproduce", str(path), "--smoke"])

@@ -196,6 +196,13 @@ TEST_CASE("a file of options says what the command line would", "[unit]") {
   CHECK(read.results == "x.db");
 }
 
+TEST_CASE("a file of options may begin with a byte order mark", "[unit]") {
+  std::istringstream text(
+      "\xEF\xBB\xBF"
+      "experiment = rank\nmethod = softmax\n");
+  CHECK(parse_request_config(text, "my.cfg").request.experiment == "rank");
+}
+
 TEST_CASE("the command line beats the file, option by option", "[unit]") {
   const Folder folder;
   std::ofstream(folder / "a.cfg") << "experiment = rank\nmethod = softmax\nmethod = linear\nn = 16\nn = 32\n"

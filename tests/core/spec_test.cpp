@@ -409,7 +409,7 @@ TEST_CASE("a name that is registered twice is kept aside with both files, and th
   register_instruments();
   auto& duplicates = duplicate_registrations();
   const size_t before = duplicates.size();
-  CHECK_FALSE(Registry<Instrument>::instance().add({{.name = "bell", .summary = "another"}, {}}, {"another.cpp"}));
+  CHECK_FALSE(Registry<Instrument>::instance().add({{.name = "bell", .summary = "another"}, {}}, "another.cpp"));
   REQUIRE(duplicates.size() == before + 1);
   CHECK(contains(duplicates.back(), "instrument 'bell'"));
   CHECK(contains(duplicates.back(), "spec_test.cpp"));

@@ -2,7 +2,7 @@
 """README.md and the pages of docs/ that are named below are true: this test writes their files into an empty folder, runs
 their commands there and compares the output.
 
-Run as tests/docs/tutorial_test.py BUILD_FOLDER. A cpp, cmake, python, json or bibtex block is the file that its first comment names. The
+Run as tests/docs/tutorial_test.py BUILD_FOLDER. A cpp, cmake, python, toml or bibtex block is the file that its first comment names. The
 test applies a diff block and runs an sh block. The sh block before a text block has to print each of its lines; numbers may differ, and dots
 cut a line off. The test does not run a console block.
 """
@@ -38,7 +38,7 @@ class PagesTest(unittest.TestCase):
 
     def test_the_page_about_sharing(self) -> None:
         self.require_python()
-        self.assertTrue({"python", "bibtex", "json", "cmake", "sh", "text"} <= self.kinds_of("docs/sharing.md"))
+        self.assertTrue({"python", "bibtex", "toml", "cmake", "sh", "text"} <= self.kinds_of("docs/sharing.md"))
 
     def test_the_page_about_leaderboards(self) -> None:
         self.assertTrue({"sh", "text", "console"} <= self.kinds_of("docs/leaderboard.md"))
@@ -49,14 +49,15 @@ class PagesTest(unittest.TestCase):
             self.skipTest("no torch or no transformers; scripts/test_torch.sh installs both and runs this test")
         self.assertTrue({"python", "sh", "text", "console"} <= self.kinds_of("docs/hugging-face.md"))
 
-    def test_the_page_about_pytorch(self) -> None:
+    def test_the_pages_about_pytorch(self) -> None:
         self.require_python()
         if find_spec("torch") is None:
             self.skipTest("no torch; scripts/test_torch.sh installs it and runs this test")
-        self.assertTrue({"python", "sh", "text"} <= self.kinds_of("docs/pytorch.md"))
+        for page in ("pytorch", "did-it-do-anything"):
+            self.assertTrue({"python", "sh", "text"} <= self.kinds_of(f"docs/{page}.md"))
 
     def test_the_guide(self) -> None:
-        self.assertTrue({"python", "sh", "text", "console"} <= self.kinds_of("docs/guide.md"))
+        self.assertTrue({"python", "toml", "sh", "text", "console"} <= self.kinds_of("docs/guide.md"))
 
     def test_the_readme(self) -> None:
         self.require_python()
@@ -83,7 +84,7 @@ class PagesTest(unittest.TestCase):
         for kind, text in BLOCK.findall((ROOT / page).read_text()):
             kinds.add(kind)
             with self.subTest(block=text[:60]):
-                if kind in ("cpp", "cmake", "python", "json", "bibtex"):
+                if kind in ("cpp", "cmake", "python", "toml", "bibtex"):
                     name = re.match(r"(?://|#|%) (\S+)\n", text)
                     assert name
                     (work / name[1]).write_text(text)

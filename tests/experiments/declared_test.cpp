@@ -8,6 +8,7 @@
 #include "harness/errors/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/measured.hpp"
+#include "tests/inputs/language_model_cache.hpp"
 
 namespace attnbench::declared_test {
 
@@ -64,6 +65,15 @@ std::optional<std::vector<Measurement>> recorded(const Cell& cell) {
   return std::nullopt;
 }
 
+// A prompt that asks for a fact: what is recorded of its answer.
+Cell recalling_cell(const std::string& model, Precision precision) {
+  return {
+      .experiment = Params("experiments", "model-loss"),
+      .method = Params("methods", "uniform"),
+      .input = Params("inputs", "llm:" + model + ",facts=1"),
+      .problem = {.shape = {.nq = 90, .nk = 90, .d = 4, .dv = 4, .mask = {.causal = true}, .precision = precision}}};
+}
+
 template <class Visit>
 void for_small_cells(const std::string& experiment, Precision precision, const Visit& visit) {
   for (const auto& spec : small(experiment))
@@ -91,24 +101,29 @@ void for_small_cells(const std::string& experiment, Precision precision, const V
 
 TEST_CASE("every experiment records what it declares, in the units that it declares, and declares nothing else",
           "[methods]") {
+  const LanguageModelCache cache;
+  const std::string language_model = cache.gguf({});
   for (const auto& name : catalogue("experiments").names()) {
     const auto& entry = find<ExperimentEntry>(name);
     Units declared, seen;
     for (const Metric& metric : entry.metrics) declared.insert({metric.name, metric.unit});
     INFO(name);
     size_t cells = 0;
-    for (const Precision precision : {Precision::f64, Precision::f32})
-      for_small_cells(name, precision, [&](const Cell& cell) {
-        const auto measurements = recorded(cell);
-        if (!measurements) return;
-        ++cells;
-        INFO(cell.method.spec() << " on " << cell.input.spec());
-        for (const auto& [metric, unit, shape, values] : *measurements) {
-          INFO(metric << " in " << unit);
-          CHECK(contains(declared, metric, unit));
-          seen.insert({metric, unit});
-        }
-      });
+    const auto check = [&](const Cell& cell) {
+      const auto measurements = recorded(cell);
+      if (!measurements) return;
+      ++cells;
+      INFO(cell.method.spec() << " on " << cell.input.spec());
+      for (const auto& [metric, unit, shape, values] : *measurements) {
+        INFO(metric << " in " << unit);
+        CHECK(contains(declared, metric, unit));
+        seen.insert({metric, unit});
+      }
+    };
+    for (const Precision precision : {Precision::f64, Precision::f32}) {
+      for_small_cells(name, precision, check);
+      if (name == "model-loss") check(recalling_cell(language_model, precision));
+    }
     CHECK(cells > 0);
     if (entry.timing()) continue;  // peers, Python and the kernel's leave decide what else turns have
     for (const auto& [metric, unit] : declared) {

@@ -191,6 +191,27 @@ class ModelLossTest(unittest.TestCase):
                     )
         self.assertNotIn(("softmax", "bits_by_position", 0), found)
 
+    def test_rows_of_a_prompt_have_exact_attention_and_no_loss(self) -> None:
+        n, prompt, method = 300, 100, METHODS["linear"]
+        found = self.measured(f"model-loss:prompt={prompt},block=150", "--methods", "linear", "-n", str(n),
+                              "--replicates", "1", "--precision", "f64")  # fmt: skip
+
+        def attend(q: Array, k: Array, v: Array) -> Array:
+            return np.vstack([softmax(q, k, v)[:prompt], method(q, k, v)[prompt:]])
+
+        text = self.texts[0][:n]
+        bits = next_byte_bits(self.model.mixed(text, lambda layer, head: attend), text)
+        excess = bits - next_byte_bits(self.model.replaced(text, "softmax"), text)
+        for metric, value in {
+            "bits_per_byte": bits[prompt:].mean(),
+            "excess_bits": excess[prompt:].mean(),
+            "bits_by_position": [bits[100:250].mean(), bits[250:].mean()],
+        }.items():
+            np.testing.assert_allclose(found["linear", metric, 0], value, rtol=0, atol=1e-9, err_msg=metric)
+        refused = attnbench("run", "model-loss:prompt=63", "--methods", "linear", "--input", "model", "-n", "64")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("a prompt of at most n - 2 tokens", refused.stderr)
+
     def test_one_layer_one_head_and_a_list_are_those_heads_and_no_others(self) -> None:
         last = self.model.layers - 1
         whole = {(1, h) for h in range(self.model.heads)}

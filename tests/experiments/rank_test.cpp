@@ -1,5 +1,6 @@
 // The experiment `rank` on methods: its three ways agree, and what theory says of ranks is what it records
 // (methods.md J 38, 54, 56, 57, 62).
+#include <Eigen/Eigenvalues>
 #include <cmath>
 #include <map>
 
@@ -97,6 +98,25 @@ TEST_CASE("the logits have rank d at most, softmax of them more, and they are no
   CHECK(measured("rank:of=logits", "softmax", {.n = 5, .d = 8})["structural_rank"] == 5);
   CHECK(measured("rank", "softmax")["numerical_rank"] == 48);
   CHECK(contains(misuse_of_run("rank:of=logits", "performer", 32, Precision::f64), "expected --method softmax"));
+}
+
+TEST_CASE("the spectrum of keys is that of K^T K, without a mask, and no method's", "[methods]") {
+  const Cell cell{.experiment = Params("experiments", "rank:of=keys,share=0.6"),
+                  .method = Params("methods", "softmax"),
+                  .input = Params("inputs", "gaussian"),
+                  .problem = {.shape = {.nq = 40, .nk = 40, .d = 8, .dv = 8, .mask = {.causal = true}}}};
+  const Measured keys = measured(cell, 0, 1);
+  const Matrix<double> K = draw_cell_head(cell, 0, 0, Purpose::measured).K;
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(K.transpose() * K);
+  const Eigen::VectorXd squares = solver.eigenvalues().reverse();
+  for (Index i = 0; i < 8; ++i)
+    CHECK(std::abs(std::pow(keys.values.at("singular_values")[static_cast<size_t>(i)], 2) / squares[i] - 1) < 1e-10);
+  Index count = 0;
+  for (double sum = 0; sum < 0.6 * squares.sum(); ++count) sum += squares[count];
+  CHECK(keys["principal_dimensions"] == static_cast<double>(count));
+  CHECK((keys["rank_of"] == 3 && keys["structural_rank"] == 8));
+  CHECK(contains(misuse_of_run("rank:of=keys", "performer", 32, Precision::f64), "keys are the same for every method"));
+  CHECK(contains(misuse_of_run("rank:of=keys,spectrum=randomised", "softmax", 32, Precision::f64), "spectrum=auto"));
 }
 
 TEST_CASE("a threshold below what rounding makes of zero is refused, with that floor", "[methods]") {

@@ -94,6 +94,7 @@ TEST_CASE("rows measured in blocks are those of the whole matrix, for any number
         for (const auto& [name, value] : {std::pair{"entropy", row.entropy},
                                           {"inverse_participation", row.inverse_participation},
                                           {"top_mass", row.top_mass},
+                                          {"sink_mass", row.sink_mass},
                                           {"gini", row.gini},
                                           {"attention_distance", row.attention_distance},
                                           {"hoyer", row.hoyer},

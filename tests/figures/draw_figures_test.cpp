@@ -4,6 +4,7 @@
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Statement.h>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/figures/looks.hpp"
 #include "harness/store/store.hpp"
 #include "tests/catch.hpp"
@@ -44,7 +45,7 @@ std::map<std::string, SeriesLook> looks_of(const std::vector<std::string>& metho
   write_results(file, methods);
   const MeasuredResults results(file);
   const DescribedPanel panel = described_panel(nlohmann::json::parse(curve).at("panels").at(0));
-  return series_looks(results, panel, drawn_panel(results, panel).points);
+  return series_looks(results, panel, drawn_panel(results, panel, better_of).points);
 }
 
 }  // namespace
@@ -90,7 +91,7 @@ TEST_CASE("a figure's points are in the file, and drawing again replaces them", 
   const std::string file = folder / "r.db";
   write_results(file, {"performer", "uniform"});
   for (int time = 0; time < 2; ++time) {
-    draw_figures(file);
+    draw_figures(file, better_of);
     CHECK(answer_of(file, "SELECT recipe || figure || panel FROM panel") == "recipefigure1");
     CHECK(answer_of(file, "SELECT series FROM point ORDER BY series") == "performer uniform");
     CHECK(answer_of(file, "SELECT y FROM point") == "3.0 3.0");
@@ -111,7 +112,7 @@ TEST_CASE("a table has a number for each series, with an interval, and no place 
     store.record(run, cell("linear"), 0, {}, 0.1, {scalar("error", 1)});
     store.record(run, cell("linear"), 1, {}, 0.1, {scalar("other", 1)});  // the mean of the rest would be biased
   }
-  draw_figures(file);
+  draw_figures(file, better_of);
   CHECK(answer_of(file, "SELECT json_extract(json, '$.notes[0]') FROM panel") ==
         "Linear is not shown: a replicate has no error.");
   CHECK(answer_of(file, "SELECT series || ' ' || y FROM point ORDER BY series") == "performer 3.0 uniform 3.0");
@@ -130,7 +131,7 @@ TEST_CASE("a closed form stays in a table where an error could not be estimated"
   }
   const auto panel = described_panel(
       {{"kind", "table"}, {"x", nlohmann::json::array()}, {"y", "error"}, {"theory", "law"}, {"series", {"method"}}});
-  const auto drawn = drawn_panel(MeasuredResults(file), panel);
+  const auto drawn = drawn_panel(MeasuredResults(file), panel, better_of);
   REQUIRE(drawn.points.size() == 2);
   CHECK(drawn.points[0].series == "linear");
   CHECK(std::isnan(drawn.points[0].y));
@@ -144,7 +145,7 @@ TEST_CASE("the page has the look of every method of a cell, with all of its para
   const Folder folder;
   const std::string file = folder / "r.db";
   write_results(file, {"performer:m=16", "performer:features=trig,m=16", "of-a-plugin"});
-  for (int times = 0; times < 2; ++times) draw_figures(file);
+  for (int times = 0; times < 2; ++times) draw_figures(file, better_of);
   const auto look = [&](const std::string& method, const std::string& part) {
     return answer_of(file, "SELECT json_extract(json, '$." + part + "') FROM look WHERE method = '" + method + "'");
   };
@@ -166,7 +167,7 @@ TEST_CASE("a panel says whether more of its metric is better", "[unit]") {
       store.put_figure("recipe", "figure", 0,
                        R"({"panels":[{"kind":"curve","x":["n"],"y":")" + std::string(metric) + R"("}]})");
     }
-    draw_figures(file);
+    draw_figures(file, better_of);
     CHECK(answer_of(file, "SELECT json_extract(json, '$.more_is_better') FROM panel") == std::to_string(more));
   }
 }
@@ -181,8 +182,8 @@ TEST_CASE("the page's numbers of a cell are its mean over replicates and its med
     store.record(run, cell("softmax"), 1, {}, 0.1, {{"seconds", "s", {4}, {3, 4, 5, 6}}, scalar("error", 4)});
     store.record(run, cell("uniform"), 0, {Ending::Kind::crashed, "signal 11"}, 0.1, {});
   }
-  draw_figures(file);
-  draw_figures(file);
+  draw_figures(file, better_of);
+  draw_figures(file, better_of);
   const std::string all =
       "SELECT metric || ' ' || unit || ' ' || mean || ' ' || median || ' ' || replicates || ' ' || ";
   CHECK(answer_of(file, all + "samples FROM summary ORDER BY metric") == "error 1 3.0 3.0 2 2 seconds s 4.25 4.0 2 7");
@@ -201,7 +202,8 @@ TEST_CASE("a figure that cannot be drawn is named", "[unit]") {
     const std::string file = folder / "r.db";
     write_results(file, {"uniform"}, text);
     INFO(text);
-    CHECK(contains(misuse_of([&] { draw_figures(file); }), "figure recipe/figure is not a figure description"));
+    CHECK(contains(misuse_of([&] { draw_figures(file, better_of); }),
+                   "figure recipe/figure is not a figure description"));
   }
 }
 
@@ -211,7 +213,7 @@ TEST_CASE("several files are drawn as one, and none of them changes", "[unit]") 
   write_results(a, {"performer"});
   write_results(b, {"uniform"});
   const UnitedResults both({a, b}, true);
-  draw_figures(both.file());
+  draw_figures(both.file(), better_of);
   CHECK(answer_of(both.file(), "SELECT series FROM point ORDER BY series") == "performer uniform");
   CHECK(answer_of(a, "SELECT count(*) FROM point") == "0");
   CHECK(UnitedResults({a}, true).file() == a);
@@ -221,12 +223,13 @@ TEST_CASE("a figure that a user asks for leaves the results as they are", "[unit
   const Folder folder;
   const std::string file = folder / "r.db", drawn = folder / "drawn.db";
   write_results(file, {"performer"});
-  CHECK(draw_figure(file, "asked", curve, drawn).empty());
+  CHECK(draw_figure(file, "asked", curve, drawn, better_of).empty());
   CHECK(answer_of(drawn, "SELECT recipe || ' ' || figure || ' ' || y FROM point") == "plot asked 3.0");
   CHECK(answer_of(file, "SELECT count(*) FROM point") == "0");
   CHECK(answer_of(file, "SELECT name FROM figure") == "figure");
   const std::string other = R"({"panels":[{"kind":"curve","x":["m"],"y":"no-such"}]})";
-  CHECK(contains(draw_figure(file, "asked", other, folder / "other.db"), "none of the cells (1) has no-such"));
+  CHECK(
+      contains(draw_figure(file, "asked", other, folder / "other.db", better_of), "none of the cells (1) has no-such"));
 }
 
 }  // namespace attnbench::draw_figures_test

@@ -43,7 +43,7 @@ class Results {
     description.emplace("kind", "curve");
     description.emplace("x", "m");
     description.emplace("y", "error");
-    return drawn_panel(MeasuredResults(file()), described_panel(description));
+    return drawn_panel(MeasuredResults(file()), described_panel(description), better_by_unit);
   }
 
  private:
@@ -199,7 +199,7 @@ TEST_CASE("timings of two machines are two curves", "[unit]") {
     store.record(run, row, 0, {}, 0.1, {scalar("error", machine == "here" ? 1 : 3)});
   }
   const nlohmann::json curve{{"kind", "curve"}, {"x", "m"}, {"y", "error"}};
-  const DrawnPanel panel = drawn_panel(MeasuredResults(folder / "r.db"), described_panel(curve));
+  const DrawnPanel panel = drawn_panel(MeasuredResults(folder / "r.db"), described_panel(curve), better_by_unit);
   CHECK(at(panel, "performer on here", 16).y == 1);
   CHECK(at(panel, "performer on there", 16).y == 3);
 }

@@ -57,7 +57,7 @@ Drawn drawn(const Runs& runs, const json& figure) {
   const MeasuredResults results = runs.results();
   Drawn all;
   for (const auto& panel : figure.at("panels")) {
-    const DrawnPanel one = drawn_panel(results, described_panel(panel));
+    const DrawnPanel one = drawn_panel(results, described_panel(panel), better_by_unit);
     for (const DrawnPoint& point : one.points) all.replicates += static_cast<size_t>(point.replicates);
     all.points += one.points.size();
     all.notes.insert(all.notes.end(), one.notes.begin(), one.notes.end());
@@ -149,7 +149,7 @@ TEST_CASE("a budget that moves with n does not make a curve of every cell", "[un
   const json figure = figure_of_cells(runs.results(), stored);
   CHECK(only_panel(figure).at("x") == json({"n", "m"}));
   const MeasuredResults results = runs.results();
-  for (const DrawnPoint& point : drawn_panel(results, described_panel(only_panel(figure))).points)
+  for (const DrawnPoint& point : drawn_panel(results, described_panel(only_panel(figure)), better_by_unit).points)
     CHECK(point.series == "performer");
   check_nothing_is_lost(runs);
 }

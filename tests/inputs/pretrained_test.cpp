@@ -18,7 +18,7 @@ namespace attnbench::pretrained_test {
 namespace {
 
 const std::filesystem::path folder = std::filesystem::path(ATTNBENCH_SOURCE_DIR) / "harness/inputs/pretrained";
-const std::vector<std::string> models{"minilm", "whisper-encoder", "whisper-decoder"};
+const std::vector<std::string> models{"minilm", "smollm2", "whisper-encoder", "whisper-decoder"};
 
 nlohmann::json described(const std::string& model) {
   std::ifstream stream(folder / (model + ".json"));
@@ -100,10 +100,30 @@ TEST_CASE("pretrained: a decoder's heads are causal unless the request says othe
           "[unit]") {
   for (const std::string& model : models) {
     RunRequest request{.experiment = "rank", .methods = {"softmax"}, .inputs = {"pretrained:model=" + model}};
-    CHECK(expand(request).front().problem.shape.mask.causal == (model == "whisper-decoder"));
-    request.causal = model != "whisper-decoder";
+    const bool decoder = model == "whisper-decoder" || model == "smollm2";
+    CHECK(expand(request).front().problem.shape.mask.causal == decoder);
+    request.causal = !decoder;
     CHECK(expand(request).front().problem.shape.mask.causal == *request.causal);
   }
+}
+
+TEST_CASE("pretrained: queries and keys before rotary positions are those after them when they are turned", "[unit]") {
+  const auto json = described("smollm2");
+  const HeadData<double> after = drawn(spec_of("smollm2", json.at("heads").at(1)), 0, Purpose::measured),
+                         before =
+                             drawn(spec_of("smollm2", json.at("heads").at(1), ",rope=before"), 0, Purpose::measured);
+  CHECK(before.V == after.V);
+  CHECK((before.K - after.K).norm() > 0.1 * after.K.norm());
+  for (const auto& [turned, original] : {std::pair{&after.Q, &before.Q}, {&after.K, &before.K}})
+    for (Index i = 0; i < original->rows(); ++i)
+      for (Index c = 0; c < 32; ++c) {
+        const double angle = static_cast<double>(i) / std::pow(100'000, static_cast<double>(c) / 32);
+        const double x = (*original)(i, c), y = (*original)(i, c + 32);
+        REQUIRE(std::abs((*turned)(i, c) - (x * std::cos(angle) - y * std::sin(angle))) < 1e-12 * (1 + std::abs(x)));
+        REQUIRE(std::abs((*turned)(i, c + 32) - (x * std::sin(angle) + y * std::cos(angle))) <
+                1e-12 * (1 + std::abs(y)));
+      }
+  CHECK(contains(misuse_of([&] { limits_of(Params("inputs", "pretrained:rope=before")); }), "no rotary positions"));
 }
 
 TEST_CASE("pretrained: further heads follow in the order of the file", "[unit]") {
@@ -120,7 +140,7 @@ TEST_CASE("pretrained: what is not in the files is refused, with what is there",
   const auto refusal = [](const std::string& spec) {
     return misuse_of([&] { limits_of(Params("inputs", "pretrained:" + spec)); });
   };
-  CHECK(contains(refusal("model=bert"), "expected one of minilm, whisper-decoder, whisper-encoder"));
+  CHECK(contains(refusal("model=bert"), "expected one of minilm, smollm2, whisper-decoder, whisper-encoder"));
   CHECK(contains(refusal("layer=9"), "layer=0,head=2; layer=0,head=11"));
   CHECK(contains(refusal("layer=0,head=3"), "minilm has layer=0,head=2"));
   CHECK(contains(refusal("text=8"), "expected one from 0 to 7"));

@@ -94,11 +94,11 @@ TEST_CASE("the transformer gives the captured q, k and v of every layer and head
 TEST_CASE("a transformer with a planted error is far from the captures", "[unit]") {
   const auto off = [](const auto& plant) { return farthest(planted(plant), 128); };
   CHECK(off([](Transformer<double>&) {}) < two_roundings);
-  CHECK(off([](Transformer<double>& t) { t.rotary = false; }) > 0.02);
+  CHECK(off([](Transformer<double>& t) { t.rotary_frequencies.clear(); }) > 0.02);
   CHECK(off([](Transformer<double>& t) { t.layers[1].feed_forward_norm.shift.setZero(); }) > 0.02);
   CHECK(off([](Transformer<double>& t) { t.layers[0].attention_norm.scale.setOnes(); }) > 0.02);
   CHECK(off([](Transformer<double>& t) { t.layers[2].up_shift.setZero(); }) > 0.02);
-  CHECK(off([](Transformer<double>& t) { t.layers[0].out.setZero(); }) > 0.02);
+  CHECK(off([](Transformer<double>& t) { t.layers[0].out = Matrix<double>::Zero(192, 192); }) > 0.02);
 }
 
 // Halves that trade places before the rotation and back after it are rotated the other way.
@@ -110,8 +110,9 @@ TEST_CASE("a rotation in the other sense is far from the captures", "[unit]") {
     return other;
   };
   const auto turned = planted([&](Transformer<double>& t) {
-    auto& W = t.layers[0].queries;
+    Matrix<double> W = t.layers[0].queries.view();
     W.topRows(d) = trade(W.topRows(d).transpose()).transpose().eval();
+    t.layers[0].queries = W;
   });
   Context context;
   const auto found = heads_of(context, turned, {text().begin(), text().begin() + 128});
@@ -218,7 +219,7 @@ TEST_CASE("a layer without a part leaves that part out, and numbers that are non
   // Heads that give V: X Wv^T Wo^T, four times.
   Matrix<double> product = X;
   for (const auto& layer : transformer.layers)
-    product = (product * layer.values.transpose() * layer.out.transpose()).eval();
+    product = (product * layer.values.view().transpose() * layer.out.view().transpose()).eval();
   CHECK(distance(hidden_states(context, transformer, X, {false, false, false}, values).back(), product) < 1e-12);
   const AttendHead<double> bad = [](Index layer, Index, const auto&, Out<double> out) {
     out.setZero();

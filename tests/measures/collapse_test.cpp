@@ -142,7 +142,7 @@ TEST_CASE("the order of convergence: 1 for exponential, p for powers, nothing wh
 // a double; the rank of the product of the attention matrices falls with the tokens' differences.
 TEST_CASE("pure self-attention collapses within a few layers, and the product's rank never rises", "[unit]") {
   constexpr Index n = 32, d = 16, layers = 6;
-  Transformer<double> transformer{.heads = 1, .d = d, .dv = d, .rotary = false, .layers = {}};
+  Transformer<double> transformer{.heads = 1, .d = d, .dv = d};
   for (Index l = 0; l < layers; ++l) {
     const auto weights = [&](const std::string& name) -> Matrix<double> {
       return normal(name + std::to_string(l), d, d) / std::sqrt(static_cast<double>(d));

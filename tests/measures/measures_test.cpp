@@ -116,6 +116,7 @@ TEST_CASE("a row that does not sum to one is measured as its shares", "[unit]") 
   CHECK(close(other.effective_support, std::pow(2, 1.5)));
   CHECK(close(other.inverse_participation, 8.0 / 3));
   CHECK(close(other.top_mass, 0.5));
+  CHECK(close(other.sink_mass, 0.25));
   CHECK(close(other.gini, one.gini));
   CHECK(close(other.attention_distance, 0.25 * 3 + 0.5 * 2 + 0.25 * 1));
 }
@@ -261,7 +262,7 @@ TEST_CASE("a zero matrix and an empty one have every rank 0", "[unit]") {
     CHECK(rank_tolerance(sigma, 4, 4) == 0);
     CHECK(numerical_rank(sigma, 0) == 0);
     CHECK((stable_rank(sigma) == 0 && participation_ratio(sigma) == 0));
-    CHECK((effective_rank(sigma) == 0 && effective_rank(sigma, 2) == 0));
+    CHECK((effective_rank(sigma) == 0 && effective_rank(sigma, 2) == 0 && principal_dimensions(sigma, 0.9) == 0));
     CHECK(cumulative_spectrum(sigma) == sigma);
   }
 }
@@ -271,6 +272,7 @@ TEST_CASE("ranks of a small spectrum are those computed by hand", "[unit]") {
   CHECK(close(stable_rank(sigma), 1.25));
   CHECK(close(participation_ratio(sigma), 25.0 / 17));
   CHECK(close(effective_rank(sigma), 3 / std::pow(2, 2.0 / 3)));
+  CHECK((principal_dimensions(sigma, 0.79) == 1 && principal_dimensions(sigma, 0.81) == 2));
   CHECK(close(effective_rank(sigma, 2), 5 / std::pow(4, 0.8)));
   CHECK(close(cumulative_spectrum(sigma)[0], 2.0 / 3));
   CHECK(cumulative_spectrum(sigma)[1] == 1);

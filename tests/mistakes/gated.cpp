@@ -149,7 +149,7 @@ class Gated final : public Approximation<T>, public Rows<T> {
     if (mistake == not_linear) out = out.cwiseMin(T(1));
     if (mistake == depends_on_threads && context.threads() > 1) out *= T(1) + T(1e-7);
     if (mistake == writes_inputs) const_cast<T*>(head.V.data())[0] += 1;
-    if (mistake == negative_entries) out.row(40) -= T(0.5) * head.V.row(0) - T(0.5) * head.V.row(1);
+    if (mistake == negative_entries && out.rows() > 40) out.row(40) -= T(0.5) * head.V.row(0) - T(0.5) * head.V.row(1);
     const auto tokens = static_cast<double>(head.Q.rows() + head.K.rows());
     const auto f = static_cast<double>(F), width = static_cast<double>(dv);
     context.work.flops += tokens * f * (2 * static_cast<double>(head.Q.cols()) + 2 * width + 2);
@@ -214,10 +214,11 @@ const bool registered = add(method<Gated>({
              .cost = "O(n d dv) time",
              .family = "recurrent"},
     .parameters = {Parameter::real("gate", 0.97, "what a step leaves of the state", 0, 1),
-                   Parameter::integer("mistake", 0, "one of this file's mistakes", 0, 100)},
+                   Parameter::integer("mistake", 0, "one of this file's mistakes", 0, 100).as_published()},
     .claims =
         [](const Params& params, const Shape& shape) {
           Claims claims{.row_stochastic = true, .non_negative = true, .causal_exact = true};
+          claims.no_extremes = "its features are plain exponentials";
           if (!shape.mask.causal) claims.no_form = "it is a recurrence over earlier tokens";
           if (params.integer("mistake") == claims_permutation) claims.permutation_equivariant = true;
           if (params.integer("mistake") == claims_rank) claims.rank_at_most = shape.d;

@@ -11,7 +11,12 @@ class Kernelized:
     """
 
     reference = "Chen et al. 2021, arXiv:2111.00035, eq. 3"
-    claims = {"row_stochastic": True, "non_negative": True, "permutation_equivariant": True}
+    claims = {
+        "no_extremes": "its kernel underflows",
+        "row_stochastic": True,
+        "non_negative": True,
+        "permutation_equivariant": True,
+    }
 
     def __init__(self, mistake="none"):
         self.mistake = mistake
@@ -76,8 +81,9 @@ class Kernelized:
         for i, query in enumerate(q):
             keys = [j for j in range(len(k)) if not causal or j <= i]
             weights = [np.exp(-0.5 * sum((query[c] - k[j, c]) ** 2 for c in range(len(query)))) for j in keys]
+            total = sum(weights)
             for weight, j in zip(weights, keys):
-                out[i] += weight * v[j] / sum(weights)
+                out[i] += weight * v[j] / total
         return out
 
 

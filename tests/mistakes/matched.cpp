@@ -36,7 +36,7 @@ Matrix<double> draw_matched(const Draw& draw, Index m, Index d) {
 
 const bool registered = add(ProjectionEntry{
     .text = {.name = "matched", .summary = "Gaussian vectors of mean 0 and mean squared norm d"},
-    .parameters = {Parameter::integer("mistake", 0, "one of this file's mistakes", 0, 100)},
+    .parameters = {Parameter::integer("mistake", 0, "one of this file's mistakes", 0, 100).as_published()},
     .draw = draw_matched,
     .law =
         [](const Params& params, Index) {

@@ -129,7 +129,7 @@ const bool registered = add(deterministic_map<PoissonFeatures>({
              .reference = "Likhosherstov et al. 2022, arXiv:2205.15317"},
     .parameters = {Parameter::integer("m", 128, "features", 1).as_budget(),
                    Parameter::real("rate", 0.1, "of the Poisson law", 0.01, 10),
-                   Parameter::integer("mistake", 0, "one of this file's mistakes", 0, 100)},
+                   Parameter::integer("mistake", 0, "one of this file's mistakes", 0, 100).as_published()},
     .features = [](const Params& params, Index) { return params.integer("m"); },
     .token_work = [](const Params& params,
                      Index d) { return Work{.flops = 2.0 * static_cast<double>(params.integer("m") * d)}; },

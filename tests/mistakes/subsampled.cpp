@@ -140,7 +140,7 @@ const bool registered = add(method<Subsampled>({
              .cost = "O(n s (d + dv)) time",
              .family = "sampling"},
     .parameters = {Parameter::integer("s", 16, "draws of a row", 1, 1 << 20).as_budget(),
-                   Parameter::integer("mistake", 0, "one of this file's mistakes", 0, 100)},
+                   Parameter::integer("mistake", 0, "one of this file's mistakes", 0, 100).as_published()},
     .claims =
         [](const Params&, const Shape&) {
           return Claims{.row_stochastic = true,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import os
 import re
@@ -71,6 +70,23 @@ class PluginsTest(unittest.TestCase):
 
     def rows(self) -> list[dict[str, str]]:
         return list(csv.DictReader(io.StringIO(self.done("export", self.results))))
+
+    def test_a_build_folder_as_prefix_is_told_to_be_installed(self) -> None:
+        words = ["-S", str(SOURCES), "-B", str(self.folder / "build"), f"-DCMAKE_PREFIX_PATH={BUILD.resolve()}"]
+        done = subprocess.run(["cmake", *words], capture_output=True, text=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(" ".join(done.stderr.split()), r"is a build folder; install it first, by .cmake --install /")
+
+    def test_the_library_calls_its_own_copies_of_inline_functions(self) -> None:
+        library = FOLDER / "prefix/lib/attnbench/libattnbench.so"
+        listed = subprocess.run(["readelf", "-rW", library], check=True, capture_output=True, text=True).stdout
+        called = re.findall(r"JUMP_SL\w*\s+\S+\s+(\S+)", listed)
+        self.assertIn("malloc", {name.partition("@")[0] for name in called})
+        ours = {name for name in called if re.match(r"_ZNK?(5Eigen|9attnbench)", name)}
+        replaceable = {"_ZN9attnbench11build_factsEv", "_ZN9attnbench7sourcesB5cxx11Ev"}
+        self.assertLessEqual(ours, replaceable)
+        # clang calls a function over its address where it calls it several times.
+        self.assertLessEqual(replaceable, set(re.findall(r"(?:JUMP_SL|GLOB_DA)\w*\s+\S+\s+(\S+)", listed)))
 
     def test_entries_are_listed_and_described_as_built_in_ones(self) -> None:
         for kind, name in (
@@ -138,16 +154,30 @@ class PluginsTest(unittest.TestCase):
         shutil.copy(plugin("entries"), copy)
 
         def recipe(file: str, name: str, source: str) -> None:
-            run = {"experiment": "largest-output", "method": ["softmax", "uniform"], "input": "ones", "n": 16, "d": 4}
-            statement = {"text": f"{name} is below 2", "source": source, "paraphrase": "small", "definition": "d"}
-            statement |= {"threshold": "2", "because": "means of ones are 1", "metric": "largest"}
-            told = {"name": name, "title": f"Title of {name}", "question": "How large?", "runs": [run]}
-            judged = {"take": "exact", "each": "method", "below": 2}
-            (self.folder / file).write_text(json.dumps({**told, "statements": [{**statement, **judged}]}))
+            (self.folder / file).write_text(f"""name = "{name}"
+title = "Title of {name}"
+question = "How large?"
+[[runs]]
+experiment = "largest-output"
+method = ["softmax", "uniform"]
+input = "ones"
+n = 16
+d = 4
+[[statements]]
+text = "{name} is below 2"
+source = "{source}"
+paraphrase = "small"
+threshold = "2"
+because = "means of ones are 1"
+metric = "largest"
+take = "exact"
+each = "method"
+below = 2
+""")
 
-        recipe("mine.recipe.json", "of-mine", "Doe 2026, arXiv:2601.00001, section 2")
-        recipe("mine.more.recipe.json", "more-of-mine", "Roe 2026, arXiv:2601.00002")
-        recipe("minetoo.recipe.json", "of-another", "nobody")
+        recipe("mine.recipe.toml", "of-mine", "Doe 2026, arXiv:2601.00001, section 2")
+        recipe("mine.more.recipe.toml", "more-of-mine", "Roe 2026, arXiv:2601.00002")
+        recipe("minetoo.recipe.toml", "of-another", "nobody")
         (self.folder / "mine.bib").write_text("@article{doe, title = {A title}, year = 2026, eprint = {2601.00001}}\n")
         beside = ["--plugin", str(copy)]
         listed = self.done("list", "recipes", *beside)
@@ -167,7 +197,7 @@ class PluginsTest(unittest.TestCase):
         self.assertIn("% Doe 2026", self.done("report", "--cite", self.results, "--plugin", plugin("entries")))
         with sqlite3.connect(self.results) as store:
             commands = [command for (command,) in store.execute("SELECT command FROM reproduction ORDER BY recipe")]
-        file = self.folder / "mine.recipe.json"
+        file = self.folder / "mine.recipe.toml"
         self.assertEqual(commands[1], f"attnbench reproduce {file} --quick --plugin {copy}")
         reference = FOLDER.resolve() / "prefix/share/attnbench/results/reference/verdicts.csv"
         away = reference.rename(reference.with_suffix(".away"))
@@ -175,12 +205,12 @@ class PluginsTest(unittest.TestCase):
         again = self.done(*shlex.split(commands[1])[1:], "--results", self.results, "-o", str(self.folder))
         self.assertIn("0 run", again)
         self.assertIn(f"not compared with the reference: {reference} is missing\n", again)
-        file.write_text(file.read_text().replace('"below"', '"belo"'))
+        file.write_text(file.read_text().replace("below = 2", "belo = 2"))
         for broken in (["list"], ["describe", "of-mine"]):
             refused = attnbench(*broken, *beside)
             self.assertEqual(refused.returncode, 2)
             self.assertRegex(
-                refused.stderr, r"mine\.recipe\.json, line 1: a statement has no 'belo'; did you mean below\?"
+                refused.stderr, r"mine\.recipe\.toml, line 19: a statement has no 'belo'; did you mean below\?"
             )
             self.assertEqual(refused.stderr.count("\n"), 1)
 

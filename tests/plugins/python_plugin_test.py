@@ -332,14 +332,14 @@ class PythonPluginTest(unittest.TestCase):
             report = self.done("check", name, *plugin(file))
             self.assertNotIn("FAIL", report)
             self.assertRegex(report, r"causal +PASS")
-        for claim in ("second-paths", "unbiased", "variance", "large-norms", "inputs-kept"):
+        for claim in ("second-paths", "unbiased", "variance", "finite", "inputs-kept"):
             self.assertIn(claim, report)
         self.assertRegex(report, r"unbiased +PASS")
         self.assertRegex(report, r"variance +PASS")
         # NumPy's own exp overflows, which is found as well.
         report = self.done("check", "numpy-positive-twice:m=24", *plugin("positive_features"), code=1)
         self.assertRegex(report, r"second-paths +PASS")
-        self.assertEqual(re.findall(r"(\S+) +FAIL ", report), ["large-norms"])
+        self.assertEqual(re.findall(r"(\S+) +FAIL ", report), ["finite"])
 
     def test_check_finds_a_planted_mistake(self) -> None:
         report = self.done("check", "numpy-positive-biased:m=24", *plugin("positive_features"), code=1)
@@ -651,8 +651,9 @@ class TranscriptionTest(unittest.TestCase):
             "import numpy as np\n\n\n"
             "class Mine:\n"
             "    def attend(self, q, k, v, causal):\n"
-            f"        A = np.exp({attend})\n"
-            "        A = np.tril(A) if causal else A\n"
+            f"        A = {attend}\n"
+            "        A = np.where(np.tri(len(A)), A, -np.inf) if causal else A\n"
+            "        A = np.exp(A - A.max(axis=1, keepdims=True))\n"
             "        return A @ v / A.sum(axis=1, keepdims=True)\n"
             f"{more}"
         )
@@ -1094,6 +1095,29 @@ class FormsTest(unittest.TestCase):
             if not file.name.startswith("_"):
                 file.unlink()
         self.assertIn("no .py or .so file whose name begins without _", self.refused("--plugin", str(files)))
+
+    def test_a_package_that_is_installed_elsewhere_counts_by_its_version(self) -> None:
+        site, ran = self.folder / "site", self.folder / "ran"
+        for name in ("large", "large-1.5.dist-info"):
+            (site / name).mkdir(parents=True)
+        shout = f"open({str(ran)!r}, 'a').write(__name__ + ' ')\n"
+        (site / "large/__init__.py").write_text(shout + "from large import part\n")
+        (site / "large/part.py").write_text(shout + "import own\n")
+        (site / "own.py").write_text("")  # nobody installed it
+        metadata = site / "large-1.5.dist-info/METADATA"
+        metadata.write_text("Metadata-Version: 2.1\nName: large\nVersion: 1.5\n")
+        (site / "large-1.5.dist-info/RECORD").write_text("large/__init__.py,,\nlarge/part.py,,\n")
+        plugin = self.folder / "uses.py"
+        plugin.write_text(f"import own\nclass Uses:\n    def late(self):\n        import large.part.none\n{ATTEND}")
+        script = "import sys, attnbench.imported as i; print(i.imported_files(sys.argv[1]))"
+        told = subprocess.run(
+            [sys.executable, "-c", script, str(plugin)],
+            env={**os.environ, "PYTHONPATH": f"{BUILD / 'python'}:{site}"},
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(told.stdout.strip(), str(sorted([str(metadata), str(site / "own.py")])), told.stderr)
+        self.assertFalse(ran.exists())  # nothing is imported to find out
 
     def test_what_cannot_be_opened_is_one_line(self) -> None:
         path = {"PYTHONPATH": str(self.folder)}

@@ -8,12 +8,14 @@ functions in PyTorch that this file registers with transformers.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 import unittest.mock
 import warnings
@@ -35,24 +37,33 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from safetensors.numpy import load_file  # noqa: E402
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers  # noqa: E402
 from torch import nn  # noqa: E402
 from transformers import (  # noqa: E402
     AttentionInterface,
     AttentionMaskInterface,
     AutoModel,
     AutoTokenizer,
+    BartConfig,
+    BartForConditionalGeneration,
     BertConfig,
     BertForMaskedLM,
     BloomConfig,
     BloomForCausalLM,
+    DeepseekV32Config,
     Gemma2Config,
     Gemma2ForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
+    LayoutLMConfig,
+    LayoutLMModel,
     LlamaConfig,
     LlamaForCausalLM,
+    MarkupLMConfig,
+    MarkupLMModel,
     MistralConfig,
     MistralForCausalLM,
+    PreTrainedTokenizerFast,
     T5Config,
     T5ForConditionalGeneration,
     WhisperConfig,
@@ -60,9 +71,12 @@ from transformers import (  # noqa: E402
 )
 from transformers.masking_utils import sdpa_mask  # noqa: E402
 
+import architectures  # noqa: E402
 import attnbench  # noqa: E402
 import attnbench.hf  # noqa: E402
+from attnbench.hf import _array  # noqa: E402
 from attnbench.hf_evaluation import _tokens  # noqa: E402
+from attnbench.visible_keys import visible_of  # noqa: E402
 
 transformers.logging.set_verbosity_error()
 torch.set_num_threads(1)
@@ -114,7 +128,7 @@ def misuse(test: Callable[[], Any]) -> str:
 
 def swapped(model: Any, method: str = "softmax", layers: list[int] | None = None, **batch: Any) -> Any:
     with torch.no_grad(), attnbench.hf.attention(model, method, layers=layers):
-        return model(**(batch or {"input_ids": WORDS}))
+        return model(**({"input_ids": WORDS} if not batch and hasattr(model, "config") else batch))
 
 
 def register_reference(name: str, weights: Callable[[Any, Any], Any]) -> None:
@@ -205,6 +219,73 @@ class SwapTest(unittest.TestCase):
         with attnbench.hf.attention(model, "softmax"):
             self.assertTrue(torch.equal(model.generate(WORDS[:1, :10], **words), exact))
 
+    def test_one_token_with_a_cache_has_the_row_of_the_whole_text(self) -> None:
+        # At default budgets, texts of 24 tokens are exact. One layer: rows of cosformer, gmlp and quantised depend on the
+        # length of the text, so that a second layer reads other keys from a cache than without one.
+        methods = {
+            **{name: name for name in attnbench.list("methods")}, "local": "local:window=2", "eva": "eva:window=4,c=2",
+            "heavy-hitter": "heavy-hitter:heavy=2,recent=2", "sink-window": "sink-window:sinks=1,window=2",
+        }  # fmt: skip
+        words, compared = WORDS[:1, :24], 0
+        by_mask = llama(num_hidden_layers=1)  # as PaliGemma: its mask alone says that it is causal
+        by_mask.model.layers[0].self_attn.is_causal = False
+        for model in (llama(num_hidden_layers=1), by_mask, Cached(layers=1).eval()):
+            for method in methods.values():
+                for first in (23, 20):
+                    with self.subTest(model=type(model).__name__, method=method, first=first), torch.no_grad():
+                        try:
+                            with attnbench.hf.attention(model, method, calibration=WORDS[1:]):
+                                whole = model(words).logits
+                                # Another context, so that it has read nothing but what comes before.
+                            with attnbench.hf.attention(model, method, calibration=WORDS[1:]):
+                                before = model(words[:, :first], use_cache=True)
+                                after = model(words[:, first:], past_key_values=before.past_key_values).logits
+                        except attnbench.Misuse as error:
+                            self.assertRegex(str(error), "has no causal form|needs")
+                            continue
+                        self.assertLess(float((after - whole[:, first:]).abs().max()), 1e-3)
+                        compared += 1
+        self.assertGreater(compared, 100)
+
+    def test_generation_is_the_same_with_and_without_a_cache(self) -> None:
+        model, begun = llama(), WORDS[:, :10]
+        seen = torch.ones_like(begun)
+        seen[1, :4] = 0
+        words = {"max_new_tokens": 8, "do_sample": False, "attention_mask": seen}
+        for method in ("softmax", "local:window=2", "sink-window:sinks=1,window=2", "retnet", "heavy-hitter:heavy=2,recent=2",
+                       "performer:m=8", "sampled:s=4"):  # fmt: skip
+            for beams in (1, 2):
+                with self.subTest(method=method, beams=beams), attnbench.hf.attention(model, method):
+                    made = [model.generate(begun, use_cache=use, num_beams=beams, **words) for use in (True, False)]
+                self.assertTrue(torch.equal(*made))
+
+    def test_a_decoder_with_a_cache_crosses_at_its_own_place(self) -> None:
+        torch.manual_seed(1)
+        model = BartForConditionalGeneration(BartConfig(
+            vocab_size=VOCABULARY, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+            decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=64, init_std=0.3,
+            decoder_start_token_id=2, forced_eos_token_id=None, eos_token_id=None, pad_token_id=0,
+        )).eval()  # fmt: skip
+        words: dict[str, Any] = {"max_new_tokens": 6, "do_sample": False, "num_beams": 1, "attention_mask": RIGHT}
+        cross = [layer for layer, name in enumerate(attnbench.hf.layers(model)) if "encoder_attn" in name]
+        for method in ("softmax", "local:window=2", "sink-window:sinks=1,window=2"):
+            for layers in (None, cross):
+                with self.subTest(method=method, layers=layers), attnbench.hf.attention(model, method, layers=layers):
+                    made = [model.generate(WORDS, use_cache=use, **words) for use in (True, False, True)]
+                    self.assertTrue(torch.equal(made[0], made[1]) and torch.equal(made[0], made[2]))
+
+    def test_one_query_of_which_nothing_tells_its_place(self) -> None:
+        model, words = Cached().eval(), WORDS[:1, :12]
+        with torch.no_grad():
+            exact = model(words).logits[:, -1:]
+            past = model(words[:, :-1]).past_key_values
+            with attnbench.hf.attention(model, "softmax"):  # its row is the same anywhere
+                own = model(words[:, -1:], past_key_values=past).logits
+            self.assertLess(float((own - exact).abs().max()), CLOSE)
+            with attnbench.hf.attention(model, "local:window=2"):
+                said = misuse(lambda: model(words[:, -1:], past_key_values=past))
+        self.assertRegex(said, "call 0 of attention: it has one query for 12 keys, and nothing tells .* text before it")
+
     def test_each_layer_draws_and_equal_seeds_are_equal_draws(self) -> None:
         model = llama()
         made: dict[int, list[Any]] = {}
@@ -245,6 +326,70 @@ class SwapTest(unittest.TestCase):
             out = nn.functional.scaled_dot_product_attention(q, q, q)
         self.assertGreater(float((out - q.mean(2, keepdim=True)).abs().max()), 0.01)
 
+    def test_masks_broadcast_over_any_axis(self) -> None:
+        torch.manual_seed(1)
+        model = LayoutLMModel(LayoutLMConfig(
+            num_hidden_layers=2, num_attention_heads=4, hidden_size=32, intermediate_size=32, max_2d_position_embeddings=64,
+            **SMALL)).eval()  # fmt: skip
+        with torch.no_grad():
+            exact = model(input_ids=WORDS, attention_mask=RIGHT).last_hidden_state
+        own = swapped(model, input_ids=WORDS, attention_mask=RIGHT).last_hidden_state
+        self.assertLess(farthest(own, exact, RIGHT), CLOSE)
+        heads, cut = attnbench.hf.captured(model, {"input_ids": WORDS, "attention_mask": RIGHT})[0][1]
+        self.assertEqual((heads[0].shape, cut.causal), ((4, 30, 8), False))
+        for axes in itertools.product((0, 1), repeat=4):
+            mask = torch.ones(2, 3, 5, 7, dtype=torch.bool)
+            mask[1:, :, :, 4:] = False
+            for axis, one in enumerate(axes):
+                mask = mask.narrow(axis, 0, 1) if one else mask
+            with self.subTest(mask=tuple(mask.shape)):
+                self.swaps_exactly(torch.randn(2, 3, 5, 4), torch.randn(2, 3, 7, 4), torch.randn(2, 3, 7, 6), mask)
+
+    def swaps_exactly(self, q: Any, k: Any, v: Any, mask: Any = None, **given: Any) -> None:
+        """Of a model that only attends: softmax is its own attention, of the same shape."""
+
+        class Attends(nn.Module):
+            def forward(self) -> Any:
+                return nn.functional.scaled_dot_product_attention(q, k, v, mask, **given)
+
+        exact, own = Attends().eval()(), swapped(Attends().eval())
+        self.assertEqual(own.shape, exact.shape)
+        self.assertLess(float((own - exact).abs().max()), 1e-5)
+
+    def test_any_number_of_leading_axes(self) -> None:
+        for leading in ((), (3,), (2, 3), (2, 2, 3)):
+            q, k, v = (torch.randn(*leading, n, 4) for n in (5, 7, 7))
+            for options in ({}, {"is_causal": True}, {"scale": 0.3}):
+                with self.subTest(leading=leading, **options):
+                    self.swaps_exactly(q, k, v, **options)
+        one, several = torch.randn(1, 3, 5, 4), torch.randn(2, 3, 5, 4)
+        shared = torch.randn(2, 1, 5, 4)
+        for q, k, v in (
+            (one, several, several),
+            (several, one, one),
+            (several, shared, shared),
+            (shared, several, several),
+        ):
+            with self.subTest(q=tuple(q.shape), k=tuple(k.shape)):
+                self.swaps_exactly(q, k, v)
+        self.swaps_exactly(torch.randn(1, 4, 5, 4), several[:, :2], several[:, :2], enable_gqa=True)
+
+    def test_a_function_that_a_module_imported_by_name(self) -> None:
+        module = types.ModuleType("by_name")
+        sys.modules["by_name"] = module
+        self.addCleanup(sys.modules.pop, "by_name")
+        exec("from torch.nn.functional import scaled_dot_product_attention as attend", vars(module))
+        plain = module.attend
+
+        class ByName(nn.Module):
+            def forward(self, x: Any) -> Any:
+                return module.attend(x, x, x)
+
+        x = torch.randn(1, 2, 5, 4)
+        own = swapped(ByName().eval(), "uniform", x=x)
+        self.assertLess(float((own - x.mean(2, keepdim=True)).abs().max()), 1e-5)
+        self.assertIs(module.attend, plain)
+
     def test_padding_changes_no_number_of_a_method(self) -> None:
         for make, method in ((bert, "nystrom:landmarks=4"), (bert, "performer:m=8"), (llama, "performer:m=8")):
             for seen in (RIGHT, LEFT):
@@ -272,6 +417,30 @@ class SwapTest(unittest.TestCase):
                 pass
         self.assertRegex(str(said[0].message), "calibration=BATCH")
         self.assertEqual(said[0].filename, __file__)
+
+    def test_numbers_that_hide_keys_are_those_that_models_use(self) -> None:
+        later = torch.ones(6, 6, dtype=torch.bool).triu(1)
+        for kind in (torch.float32, torch.bfloat16, torch.float16):
+            for least in (-torch.inf, torch.finfo(kind).min, -65504, -2e4, -1e4, -1e3, -100):
+                mask = torch.zeros(6, 6).masked_fill(later, least).to(kind)
+                with self.subTest(kind=kind, least=least):
+                    self.assertTrue((visible_of(_array(mask)[None], "") == ~later.numpy()).all())
+        for bias in (-0.5, -20.0, 1.0, torch.nan):
+            self.assertRegex(misuse(lambda: visible_of(np.where(later, bias, 0)[None], "")), "adds a bias")
+        slopes = -0.5 * (torch.arange(900)[:, None] - torch.arange(900)).abs().float()  # of ALiBi: to -450
+        self.assertRegex(misuse(lambda: visible_of(slopes[None].numpy(), "")), "adds a bias")
+        torch.manual_seed(1)
+        model = MarkupLMModel(MarkupLMConfig(
+            num_hidden_layers=2, num_attention_heads=4, hidden_size=32, intermediate_size=32, max_depth=4, xpath_unit_hidden_size=8,
+            **SMALL)).eval()  # fmt: skip
+        for kind, close in ((torch.float32, CLOSE), (torch.bfloat16, 0.2)):
+            model = model.to(kind)
+            with torch.no_grad():
+                exact = model(input_ids=WORDS, attention_mask=RIGHT).last_hidden_state
+            own = swapped(model, input_ids=WORDS, attention_mask=RIGHT).last_hidden_state
+            self.assertLess(farthest(own, exact, RIGHT), close)
+        q, k, v = torch.randn(3, 1, 2, 6, 4)
+        self.swaps_exactly(q, k, v, torch.zeros(6, 6).masked_fill(later, -1e4))
 
 
 class RefusalTest(unittest.TestCase):
@@ -312,6 +481,41 @@ class RefusalTest(unittest.TestCase):
             farthest(swapped(mistral, input_ids=words).logits, logits(mistral, words, None), NONE[:, :8]), CLOSE
         )
 
+    def test_an_argument_that_the_bridge_does_not_know_is_refused_by_its_name(self) -> None:
+        torch.manual_seed(0)
+        config = DeepseekV32Config(
+            hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4,
+            n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, q_lora_rank=16, kv_lora_rank=16,
+            qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=12, n_group=2, topk_group=1, first_k_dense_replace=1,
+            index_topk=4, index_n_heads=4, index_head_dim=16, **SMALL,
+        )  # fmt: skip
+        choosing = AutoModel.from_config(config).eval()
+        for layers in (None, [1]):  # the model asks for the name of the implementation, so that all layers change
+            said = misuse(lambda: swapped(choosing, layers=layers))
+            self.assertRegex(
+                said, r"layer 0 \(layers.0.self_attn\): its attention chooses the keys of each query \(indices\)"
+            )
+        for name in ("block_indices", "sinks", "of_a_later_version"):
+            model = llama()
+            own = model.model.layers[1].self_attn.forward
+            model.model.layers[1].self_attn.forward = functools.partial(own, **{name: torch.zeros(4)})
+            self.assertRegex(
+                misuse(lambda: swapped(model)), rf"layer 1 .*\({name}\), and methods take q, k and v alone"
+            )
+            model.model.layers[1].self_attn.forward = functools.partial(own, **{name: None})
+            swapped(model)
+        model = gpt2()
+        model.transformer.h[0].attn.train()
+        self.assertRegex(misuse(lambda: swapped(model)), r"layer 0 .* drops weights at random \(dropout = 0.1\)")
+        x = torch.zeros(1, 2, 5, 4)
+
+        class Attends(nn.Module):
+            def forward(self, **given: Any) -> Any:
+                return nn.functional.scaled_dot_product_attention(x, x, x, **given)
+
+        self.assertRegex(misuse(lambda: swapped(Attends().eval(), dropout_p=0.1)), "call 0 .* at random")
+        self.assertRegex(misuse(lambda: swapped(Attends().eval(), window=3)), r"call 0 .*\(window\)")
+
     def test_a_model_is_as_before_after_an_error(self) -> None:
         model = llama()
         with self.assertRaises(ZeroDivisionError), attnbench.hf.attention(model, "uniform"):
@@ -346,6 +550,24 @@ class RefusalTest(unittest.TestCase):
                 )
                 self.assertRegex(said, f"NaN or infinity.*its weight {place} has NaN")
             self.assertFalse((Path(folder) / "results.db").exists())
+
+
+class ArchitecturesTest(unittest.TestCase):
+    def test_all_are_equal_or_refused_for_the_reason_on_the_page(self) -> None:
+        found = architectures.outcomes()
+        self.assertGreater(len(found), 200)
+        self.assertEqual(
+            {
+                kind: said
+                for kind, said in found.items()
+                if said != "equal" and said not in architectures.REASONS.values()
+            },
+            {},
+        )
+        self.assertEqual(
+            architectures.on_page(), architectures.listed(found),
+            "the page is of another version: tests/python/architectures.py BUILD_FOLDER writes it",
+        )  # fmt: skip
 
 
 class CaptureTest(unittest.TestCase):
@@ -400,6 +622,12 @@ class CaptureTest(unittest.TestCase):
         self.assertRegex(
             misuse(lambda: attnbench.hf.capture(llama(), WORDS, "/no/such/folder/heads.safetensors")), "no folder"
         )
+        for name in ("heads.npz", "heads", "heads.safetensors.npz", "heads.pt"):
+            said = misuse(lambda: attnbench.hf.capture(llama(), WORDS, self.folder / name))
+            self.assertRegex(
+                said, f"{name} is not the name of a safetensors file; call it .*{name.split('.')[0]}.*safetensors$"
+            )
+            self.assertFalse((self.folder / name).exists())
 
 
 class EvaluateTest(unittest.TestCase):
@@ -407,7 +635,7 @@ class EvaluateTest(unittest.TestCase):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.results = self.folder / "results.db"
 
-    def evaluated(self, model: Any, texts: list[Any], methods: list[str], **options: Any) -> Any:
+    def evaluated(self, model: Any, texts: Any, methods: Any, **options: Any) -> Any:
         table = attnbench.hf.evaluate(model, texts, methods, results=self.results, **options)
         self.assertTrue((table["experiment"].str.startswith("model-loss")).all())
         return table.pivot_table(index=["method", "replicate"], columns="metric", values="value")
@@ -446,6 +674,19 @@ class EvaluateTest(unittest.TestCase):
         errors = np.linalg.norm(mean - exact, axis=(1, 2)) / np.linalg.norm(exact, axis=(1, 2))
         self.assertAlmostEqual(found.iloc[0]["relative_output_error"], errors.mean(), delta=1e-5)
 
+    def test_texts_and_methods_may_be_arrays_tuples_or_one(self) -> None:
+        model, both = llama(), ["softmax", "uniform"]
+        want = self.evaluated(model, list(WORDS), both)
+        for texts, methods in (
+            (WORDS.numpy(), both), (WORDS, tuple(both)), (tuple(WORDS.tolist()), np.array(both)), (iter(WORDS), iter(both))
+        ):  # fmt: skip
+            self.assertTrue(self.evaluated(model, texts, methods).equals(want))
+        for texts in (WORDS.numpy()[:0], (), "text", iter(())):
+            self.assertRegex(misuse(lambda: self.evaluated(model, texts, both)), "give a list of texts")
+        self.results.unlink()
+        one = self.evaluated(model, WORDS[:1].numpy(), "softmax", n=np.int64(20), seed=np.int64(2))
+        self.assertEqual(len(one), 1)
+
     def test_replicates_have_draws_of_their_own(self) -> None:
         found = self.evaluated(llama(), [WORDS[0], WORDS[0]], ["performer:m=8", "uniform"])
         bits = found["bits_per_byte"]
@@ -476,12 +717,38 @@ class EvaluateTest(unittest.TestCase):
     def test_bytes_are_those_of_the_predicted_tokens(self) -> None:
         tokenizer = AutoTokenizer.from_pretrained(minilm_folder())
         text = "A café, naïve"
-        tokens, sizes = _tokens(text, tokenizer, "")
+        tokens, sizes, _ = _tokens(text, tokenizer, "")
         words = tokenizer.convert_ids_to_tokens(tokens)
         self.assertEqual((words[0], words[1], sizes[:2]), ("[CLS]", "a", [0, 1]))
         self.assertEqual(sizes[words.index("cafe")], len(" café".encode()))
         self.assertEqual((words[-1], sizes[-1]), ("[SEP]", 0))
         self.assertEqual(sum(sizes), len(text.encode()))
+
+    def test_bits_are_those_of_all_tokens_over_all_bytes(self) -> None:
+        torch.manual_seed(1)
+        model = GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2, n_embd=32, n_positions=128, **SMALL)).eval()
+        english = ["the cat sleeps on the sofa", "the dog and the ball"] * 4
+        whole = tokenizer_of(models.BPE(), pre_tokenizers.ByteLevel(add_prefix_space=False), english)
+        added = tokenizer_of(models.BPE(), pre_tokenizers.ByteLevel(add_prefix_space=False), english, begins=True)
+        changed = tokenizer_of(models.BPE(unk_token="<s>"), pre_tokenizers.Metaspace(), ["a b c fi 1/2 the"],
+                               normalizer=normalizers.Sequence([normalizers.NFKC(), normalizers.Strip()]))  # fmt: skip
+        for tokenizer, text in (
+            (whole, "猫が好きです。犬も好きです。"), (whole, "the cat 🐈‍⬛ and a naïve dog"), (added, "猫 the cat"),
+            (changed, "ﬁ ½ the ﬁ\n "), (changed, "  a b\u200b c"),
+        ):  # fmt: skip
+            with self.subTest(text=text, added=tokenizer is added):
+                tokens, sizes, special = _tokens(text, tokenizer, "")
+                self.assertAlmostEqual(sum(sizes), len(text.encode()))
+                self.assertEqual(special, [tokenizer is added and i == 0 for i in range(len(tokens))])
+                found = self.evaluated(model, [text], ["softmax", "uniform"], tokenizer=tokenizer)
+                with torch.no_grad():
+                    log_p = torch.log_softmax(model(torch.tensor([tokens])).logits[0].double(), -1)
+                bits = -log_p[torch.arange(len(tokens) - 1), tokens[1:]].sum() / np.log(2)
+                # Tokens of a byte-level tokenizer have a character a byte.
+                first = 0 if tokenizer is added else 1 if text[0] == "猫" else sizes[0]
+                want = float(bits) / (len(text.encode()) - first)
+                self.assertAlmostEqual(found.loc["softmax", 0]["bits_per_byte"], want, delta=1e-4 * want)
+                self.results.unlink()
 
     def test_masked_tokens(self) -> None:
         tokenizer = AutoTokenizer.from_pretrained(minilm_folder())
@@ -624,6 +891,31 @@ class Plain(nn.Module):
         return self.out(self.layers(self.embedding(words), src_key_padding_mask=padding))
 
 
+class Cached(nn.Module):
+    """A causal model outside of transformers, with a cache: past_key_values is a list of k and v by layer."""
+
+    def __init__(self, layers: int = 2) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.embedding, self.places = nn.Embedding(VOCABULARY, 32), nn.Embedding(N, 32)
+        self.qkv = nn.ModuleList(nn.Linear(32, 96) for _ in range(layers))
+
+    def forward(self, words: Any, use_cache: bool = True, past_key_values: Any = None) -> Any:
+        past, made = past_key_values or [None] * len(self.qkv), []
+        begin = past[0][0].shape[2] if past[0] else 0
+        x = self.embedding(words) + self.places(torch.arange(begin, begin + words.shape[1]))
+        for layer, before in zip(self.qkv, past):
+            q, k, v = layer(x).unflatten(-1, (3, 2, 16)).permute(2, 0, 3, 1, 4)
+            if before:
+                k, v = torch.cat([before[0], k], 2), torch.cat([before[1], v], 2)
+            made.append((k, v))
+            nq, nk = q.shape[2], k.shape[2]
+            mask = torch.ones(nq, nk, dtype=torch.bool).tril(nk - nq) if 1 < nq < nk else None
+            out = nn.functional.scaled_dot_product_attention(q, k, v, mask, is_causal=nq == nk)
+            x = x + out.transpose(1, 2).flatten(-2)
+        return types.SimpleNamespace(logits=4 * x, past_key_values=made)
+
+
 class Biased(Plain):
     """Its attention adds a slope to the logits."""
 
@@ -643,6 +935,20 @@ def whisper() -> tuple[Any, dict[str, Any]]:
     )  # fmt: skip
     batch = {"input_features": torch.randn(1, 80, 100), "decoder_input_ids": WORDS[:1, :12]}
     return WhisperForConditionalGeneration(config).eval(), batch
+
+
+def tokenizer_of(model: Any, split: Any, texts: list[str], normalizer: Any = None, begins: bool = False) -> Any:
+    """A small fast tokenizer that has seen these texts. begins: it adds a special token before each text."""
+    made = Tokenizer(model)
+    made.pre_tokenizer, made.normalizer = split, normalizer
+    alphabet = pre_tokenizers.ByteLevel.alphabet() if isinstance(split, pre_tokenizers.ByteLevel) else []
+    trainer = trainers.BpeTrainer(
+        vocab_size=290, special_tokens=["<s>"], initial_alphabet=alphabet, show_progress=False
+    )
+    made.train_from_iterator(texts, trainer)
+    if begins:
+        made.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    return PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>")
 
 
 def minilm_folder() -> Path:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import re
@@ -353,6 +354,45 @@ class ClassTest(unittest.TestCase):
         with self.assertRaisesRegex(attnbench.Misuse, "has one query a key"):
             attnbench.attend(Mean, q[:5], k, v, causal=True)
 
+    def test_functions_count_their_parameters_as_they_are(self) -> None:
+        def attend(q: Any, k: Any, v: Any, causal: bool = False) -> Any:
+            return np.full_like(v, causal)
+
+        class Attends:
+            def __call__(self, q: Any, k: Any, v: Any, causal: bool) -> Any:
+                return attend(q, k, v, causal)
+
+        q, k, v = drawn(), drawn(), drawn()
+        for function in (
+            staticmethod(attend), classmethod(lambda cls, *given: attend(*given)), Attends(), functools.partial(attend),
+            classmethod(lambda cls, q, k, v, causal: attend(q, k, v, causal)), lambda self, q, k, v, causal: attend(q, k, v, causal),
+            functools.partialmethod(lambda self, none, q, k, v, causal: attend(q, k, v, causal), None),
+        ):  # fmt: skip
+            cls = type("Static", (), {"attend": function, "kernel": staticmethod(lambda q, k: q @ k.T)})
+            for causal in (False, True):
+                with self.subTest(function=function, causal=causal):
+                    self.assertEqual(set(attnbench.attend(cls, q, k, v, causal=causal).flat), {float(causal)})
+        plain = type("Plain", (), {"attend": staticmethod(lambda q, k, v: v)})
+        with self.assertRaisesRegex(attnbench.Misuse, "no causal form: its attend has no parameter causal"):
+            attnbench.attend(plain, q, k, v, causal=True)
+        with self.assertRaisesRegex(attnbench.Misuse, r"attend\(q, k\) beside self"):
+            attnbench.register(type("Few", (), {"attend": staticmethod(lambda q, k: q)}))
+
+    def test_results_that_are_no_arrays_are_named(self) -> None:
+        q, k, v = drawn(), drawn(), drawn()
+        for out, kind in (
+            ((v, q @ k.T), "a tuple"), ((v, v), "a tuple"), ([v, q @ k.T], "a list"), (None, "(None|a NoneType)"),
+            ({"out": v}, "a dict"), ("v", "a str"),
+        ):  # fmt: skip
+            for batched in (False, True):
+                cls = type("Wrong", (), {"attend": lambda self, q, k, v, *, out=out: out, "batched": batched})
+                with self.subTest(kind=kind, batched=batched):
+                    with self.assertRaisesRegex(Exception, f"attend.* returned {kind}.*; expected an array"):
+                        attnbench.attend(cls, q, k, v)
+        for make in (list, tuple, np.ndarray.tolist):
+            rows = type("Rows", (), {"attend": lambda self, q, k, v, *, make=make: make(v)})
+            np.testing.assert_array_equal(attnbench.attend(rows, q, k, v), v)
+
     def test_features_have_every_form(self) -> None:
         class Squares:
             def __init__(self, power: int = 2) -> None:
@@ -429,6 +469,85 @@ class RunTest(unittest.TestCase):
         self.assertEqual(set(frame["n"]), {32, 64})
         self.assertEqual(set(frame["ending"]), {"done"})
         self.assertIn("cells x 1 replicates", frame.attrs["summary"])
+
+    def test_numbers_and_paths_are_those_that_python_has(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "heads.npz"
+            rng = np.random.default_rng(1)
+            np.savez(path, **{name: rng.standard_normal((1, 1, 32, 8)) for name in "qkv"})
+            for inputs in (path, [path], [str(path)]):
+                frame = attnbench.run("attention-error", "uniform", inputs=inputs)
+                self.assertEqual((len(set(frame["input"])), set(frame["n"])), (1, {32}))
+                self.assertIn("heads.npz", frame["input"][0])
+            frame = attnbench.run(
+                "attention-error", ["performer"], n=np.int64(32), d=np.array(8), causal=np.True_, seed=np.uint8(3),
+                replicates=np.int32(2), sweep={"m": np.array([8, 16]), "epsilon": np.float32(0.1)}, threads=np.int64(1),
+                profile=np.False_, timeout=np.float64(60), results=str(path.with_name("results.db")),
+            )  # fmt: skip
+            self.assertEqual(set(frame["method"]), {"performer:m=8,epsilon=0.1", "performer:m=16,epsilon=0.1"})
+            self.assertEqual((set(frame["causal"]), set(frame["seed"]), set(frame["replicate"])), ({1}, {3}, {0, 1}))
+            for n in (
+                range(16, 33, 16),
+                pandas.Series([16.0, 32.0]),
+                (x for x in (16, 32)),
+                np.array([16, 32], np.int8),
+            ):
+                self.assertEqual(set(attnbench.run("attention-error", "uniform", n=n, d=4)["n"]), {16, 32})
+            read = attnbench.read(path.with_name("results.db"), where={"m": np.int64(8), "causal": np.True_})
+            self.assertEqual(set(read["m"]), {8})
+        run: Any = attnbench.run
+        attend: Any = attnbench.attend
+        one: dict[str, Any] = {"n": 16, "d": 4}
+        cases: list[tuple[Callable[[], Any], str]] = [
+            (lambda: run("attention-error", "uniform", n=object()), "of type object; expected a number, a text or a path"),
+            (lambda: run("attention-error", "uniform", n=[None]), "None is of type NoneType; expected a number"),
+            (lambda: run("attention-error", "uniform", n={"a": 1}), "is of type dict; expected a number"),
+            (lambda: run("attention-error", "uniform", n=b"16"), "is of type bytes; expected a number"),
+            (lambda: run("attention-error", "uniform", n=np.float64(16.5)), "16.5"),
+            (lambda: run("attention-error", "uniform", seed=None, **one), "None is of type NoneType"),
+            (lambda: run("attention-error", "uniform", sweep=[8], **one), "expected values by parameter"),
+            (lambda: run("attention-error", None, **one), "None is of type NoneType; expected a name"),
+            (lambda: run("attention-error", [3], **one), "3 is of type int; expected a name"),
+            (lambda: run(["attention-error"], "uniform", **one), "is of type list; expected a name"),
+            (lambda: run("attention-error", "uniform", results=3, **one), "3 is of type int; expected a name"),
+            (lambda: attend(3, *np.zeros((3, 4, 2))), "3 is of type int; expected a name"),
+        ]  # fmt: skip
+        for test, words in cases:
+            with self.subTest(words=words), self.assertRaisesRegex(attnbench.Misuse, words):
+                test()
+
+    def test_texts_that_a_reader_of_csv_takes_for_something_else(self) -> None:
+        texts = ["null", "NA", "nan", "None", "N-A", "007", "1e5", "true", "inf"]
+        modes = ["NA", "nan", "null", "None", "n-a", "NULL", "NaN", "true", "-inf"]
+        measured: Any = {
+            f"{name}:mode={mode}": [{"relative_output_error": 0.5}, {"null": 1.0}, attnbench.Skip("nan")]
+            for name, mode in zip(texts, modes)
+        }
+
+        class NA(attnbench.Experiment):
+            metrics = {"relative_output_error": "1", "null": "NA"}
+
+            def measure(self, applied: attnbench.Applied) -> Any:
+                return {}
+
+        with tempfile.TemporaryDirectory() as folder:
+            for name in texts:
+                attnbench.register(
+                    type("Named", (), {"name": name, "parameters": {"mode": "a"}, "attend": lambda self, q, k, v: v})
+                )
+            results = Path(folder) / "results.db"
+            frame = attnbench.record(NA, measured, input="gaussian", n=8, d=4, results=results)
+            self.assertEqual({x.partition(":")[0] for x in frame["method"]}, set(texts))
+            self.assertEqual(set(frame["mode"]), set(modes))
+            self.assertEqual(set(frame["metric"].dropna()), {"relative_output_error", "null"})
+            self.assertEqual(set(frame["unit"].dropna()), {"1", "NA"})
+            self.assertEqual(set(frame.loc[frame["ending"] == "skipped", "reason"]), {"nan"})
+            self.assertTrue(frame.loc[frame["ending"] == "done", "reason"].isna().all())
+            self.assertEqual(frame["value"].dtype, np.float64)
+            wide = attnbench.read(results, wide=True)
+            self.assertEqual(len(wide.groupby("method")), len(texts))
+            self.assertEqual(wide["null"].dropna().tolist(), [1.0] * len(texts))
+            self.assertTrue(attnbench.read(results, metric="null")["machine"].isna().all())
 
     def test_a_file_reads_as_the_frame_of_its_run(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -710,6 +829,17 @@ class RecordTest(unittest.TestCase):
             (lambda: self.recorded({"uniform": []}), "nothing was measured"),
             (lambda: self.recorded({"uniforn": [one]}), "unknown method 'uniforn'; did you mean uniform"),
             (lambda: self.recorded({"uniform": [one]}, n=0), "n = 0, .*expected numbers above 0"),
+            (lambda: self.recorded({"uniform": {-1: one}}), "replicate -1 of uniform; expected numbers from 0"),
+            (lambda: self.recorded({"uniform": {np.int64(-2): one, 3: one}}), "replicate -2 of uniform"),
+            (lambda: self.recorded({"uniform": {0.5: one}}), "a replicate = 0.5; expected a whole number"),
+            (lambda: self.recorded({"uniform": {"first": one}}), "a replicate = 'first'; expected a whole number"),
+            (lambda: self.recorded({"uniform": {True: one}}), "a replicate = True"),
+            (lambda: self.recorded({"uniform": {2**70: one}}), "expected a whole number"),
+            (lambda: self.recorded({"uniform": 0.5}), "nothing was measured; give"),
+            (lambda: self.recorded([one]), "nothing was measured; give"),
+            (lambda: self.recorded({"uniform": [one]}, n=32.5), "n = 32.5; expected a whole number"),
+            (lambda: self.recorded({"uniform": [one]}, seed=-1), "seed = -1; expected .* a seed from 0"),
+            (lambda: self.recorded({"uniform": [one]}, seconds={"uniform": [-1.0]}), "seconds of uniform are .*from 0"),
             (lambda: self.recorded({"uniform": [one]}, precision="half"), "expected 'f32' or 'f64'"),
             (lambda: self.recorded({"uniform": [{"seconds": 1}]}, experiment="speed"), "speed measures time, which attnbench does itself"),
         ]  # fmt: skip

@@ -1,9 +1,11 @@
 // Growth of time against length and crossovers, from times that are made up.
-#include "experiments/recipes/growth.hpp"
+#include "harness/runner/growth.hpp"
 
 #include <cmath>
 #include <functional>
 
+#include "harness/runner/recipe.hpp"
+#include "harness/statistics/power_law.hpp"
 #include "tests/catch.hpp"
 #include "tests/runner/made_up.hpp"
 
@@ -23,13 +25,13 @@ class Timed {
             return (1 + 0.001 * static_cast<double>(block)) * seconds(n);
           };
         }) {
-    cells_ = recipe_.run({.experiment = "speed:" + turns(recipe_),
+    cells_ = recipe_.run({.experiment = "speed:blocks=48,turn=1",
                           .methods = {"linear"},
                           .inputs = {"gaussian"},
                           .n = {1024, 128, 512, 256}});
   }
   Finding grows(const GrowthLaw& law) {
-    recipe_.judge({"growth"}, [this, law] { return grows_as(recipe_, law, curves_of(cells_, {"linear"})); });
+    recipe_.judge(growth({"growth"}, law, {{"linear", cells_}}));
     return recipe_.verdicts(measurements_).back().finding;
   }
   std::vector<Index> lengths_of_exponent() const {
@@ -38,13 +40,13 @@ class Timed {
     return lengths;
   }
   double crossing() {
-    double found = 0;
-    recipe_.judge({"crossing"}, [&] {
-      found = crossings(cells_).at(0);
-      return Finding{};
-    });
-    recipe_.verdicts(measurements_);
-    return found;
+    recipe_.read(measurements_);
+    std::vector<double> n, speedups;
+    for (const Cells& one : by_length(cells_)) {
+      n.push_back(static_cast<double>(length_of(one)));
+      speedups.push_back(one.turns("speedup").at(0));
+    }
+    return last_rise_through_one(n, speedups);
   }
 
  private:

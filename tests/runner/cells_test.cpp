@@ -66,18 +66,17 @@ TEST_CASE("a measurement is read of one cell, once it has run", "[unit]") {
   Recipe recipe(RecipeSize::quick);
   const Cells all = recipe.run(request), one = all.method("performer:m=4").input("pair:length=0.1");
   CHECK_THROWS_AS(one.scalar("relative_bias"), std::logic_error);
-  recipe.judge({"s"}, [=] {
-    CHECK(one.scalar("relative_bias") == Samples{{0, 0}, {1, 10}, {2, 20}});
-    CHECK(one.arrays("pair_bias", 2) == std::vector<std::vector<double>>{{0, 1}, {10, 11}, {20, 21}});
-    CHECK(one.element("pair_bias", 2, 1) == Samples{{0, 1}, {1, 11}, {2, 21}});
-    CHECK_THROWS_AS(all.scalar("relative_bias"), std::logic_error);
-    return Finding{Ruling::holds};
-  });
   const MadeUp tens([](const Cell&, const std::string&) {
     return
         [](Index replicate, size_t place) { return 10 * static_cast<double>(replicate) + static_cast<double>(place); };
   });
-  CHECK(recipe.verdicts(tens).at(0).finding.ruling == Ruling::holds);
+  recipe.read(tens);
+  CHECK(one.scalar("relative_bias") == Samples{{0, 0}, {1, 10}, {2, 20}});
+  CHECK(one.arrays("pair_bias", 2) == std::vector<std::vector<double>>{{0, 1}, {10, 11}, {20, 21}});
+  CHECK(one.element("pair_bias", 2, 1) == Samples{{0, 1}, {1, 11}, {2, 21}});
+  CHECK(one.element("pair_bias", -1) == Samples{{0, 63}, {1, 73}, {2, 83}});  // of 64 elements
+  CHECK_THROWS_AS(one.element("pair_bias", 64), std::logic_error);
+  CHECK_THROWS_AS(all.scalar("relative_bias"), std::logic_error);
 }
 
 TEST_CASE("stored measurements are those of the planned replicates, or none", "[unit]") {

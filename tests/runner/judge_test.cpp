@@ -74,15 +74,6 @@ TEST_CASE("all contain: a wide interval proves nothing", "[unit]") {
   CHECK(all_contain(1, 0.25, {}).ruling == Ruling::open);
 }
 
-TEST_CASE("some below fails only when every candidate surely lies above", "[unit]") {
-  CHECK(some_below(1, {compared(0.2, 0.4), compared(3, 4)}).ruling == Ruling::holds);
-  CHECK(some_below(1, {compared(1.2, 1.4), compared(3, 4)}).ruling == Ruling::refuted);
-  // The luckiest candidate, whose upper end is least, lies above 1. Another one may still lie below.
-  CHECK(some_below(1, {compared(1.1, 1.2), compared(0.9, 4)}).ruling == Ruling::open);
-  CHECK(some_below(1, {}).ruling == Ruling::open);
-  CHECK(has(some_below(1, {compared(0.2, 0.4), compared(3, 4)}).numbers, "1 of 2 candidates"));
-}
-
 TEST_CASE("a bound on matrices: one beyond it fails, and the worst is named", "[unit]") {
   const Finding holds = all_at_most({{"a", 3, 64}, {"b", 64, 64}});
   CHECK(holds.ruling == Ruling::holds);

@@ -27,9 +27,10 @@ class MadeUp final : public Measurements {
   std::map<Index, std::vector<double>> arrays(const RecipeCell& cell, const std::string&, const std::string& metric,
                                               size_t length) const override {
     const Number number = numbers_(cell.run, metric);
+    const size_t count = length > 0 ? length : 64;
     std::map<Index, std::vector<double>> all;
     for (Index r = 0; r < cell.replicates; ++r)
-      for (size_t i = 0; i < length; ++i) all[r].push_back(number(r, i));
+      for (size_t i = 0; i < count; ++i) all[r].push_back(number(r, i));
     return all;
   }
 

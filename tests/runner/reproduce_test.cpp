@@ -36,13 +36,17 @@ void write(Recipe& recipe) {
                 {{.title = "panel", .cells = all.input("gaussian"), .y = "relative_bias", .ratio_to = iid}});
   // HOLDS with one half of all seeds and REFUTED with the other, as a verdict on nothing would be.
   const Cells cell = all.method(iid).input("gaussian");
-  recipe.judge({.text = "the first bias is below 0"}, [=] {
-    const double first = cell.scalar("relative_bias").at(0);
-    return Finding{first < 0 ? Ruling::holds : Ruling::refuted, std::to_string(first)};
-  });
-  recipe.judge({.text = "there are replicates", .source = "counting"}, [=] {
-    return Finding{Ruling::holds, std::to_string(cell.scalar("relative_bias").size())};
-  });
+  recipe.judge({.statement = {.text = "the first bias is below 0"},
+                .numbers = {{.samples = [=] { return Samples{*cell.scalar("relative_bias").begin()}; }}},
+                .rule = below(0),
+                .take = Take::exact});
+  recipe.judge({.statement = {.text = "there are replicates", .source = "counting"},
+                .numbers = {{.samples =
+                                 [=] {
+                                   return Samples{{0, static_cast<double>(cell.scalar("relative_bias").size())}};
+                                 }}},
+                .rule = above(0),
+                .take = Take::exact});
 }
 
 const RecipeEntry recipe{.text = {.name = "coin"}, .write = write};

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts/capture_qkv.py"
@@ -99,6 +101,85 @@ class CaptureTest(unittest.TestCase):
                     out = functional.linear(mixed, module.out_proj.weight, module.out_proj.bias)
                     out = out if batch_first else out.transpose(0, 1)
                     self.assertLess(float((out - want).detach().norm() / want.detach().norm()), 1e-5)
+
+    def test_masks_that_a_module_is_called_with(self) -> None:
+        torch.manual_seed(2)
+        x, n, d = torch.randn(BATCH, N, WIDTH), N, WIDTH // HEADS
+        later = torch.ones(n, n, dtype=torch.bool).triu(1)
+        same, left, other = (torch.zeros(BATCH, n, dtype=torch.bool) for _ in range(3))
+        same[:, -4:], left[:, :3], other[1, -7:] = True, True, True
+        low = {dtype: torch.zeros(n, n).masked_fill(later, -1e4).to(dtype) for dtype in (torch.float32, torch.bfloat16)}
+        for options in ({}, {"add_bias_kv": True}, {"add_zero_attn": True}):
+            module = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True, **options).eval()
+            extra = 1 if options else 0
+            for masks in (
+                {"key_padding_mask": same}, {"key_padding_mask": left}, {"key_padding_mask": other},
+                {"key_padding_mask": torch.zeros(BATCH, n).masked_fill(same, -torch.inf)},
+                *([] if extra else [
+                    {"attn_mask": later, "is_causal": True}, {"attn_mask": later.expand(BATCH * HEADS, n, n)},
+                    {"attn_mask": low[torch.float32]}, {"attn_mask": later, "key_padding_mask": other},
+                    {"attn_mask": later, "key_padding_mask": left},
+                ]),
+            ):  # fmt: skip
+                with self.subTest(**options, masks=[*masks]):
+                    with Capture(module) as captured:
+                        want, _ = module(x, x, x, need_weights=False, **masks)
+                    padding = masks.get("key_padding_mask", torch.zeros(BATCH, n))
+                    calls, causal = captured.calls[""], captured.causal[""]
+                    self.assertEqual(len(calls), BATCH if padding is other else 1)
+                    self.assertEqual(set(causal), {"attn_mask" in masks})
+                    for text in range(BATCH):
+                        place, item = (text, 0) if len(calls) > 1 else (0, text)
+                        q, k, v = (torch.from_numpy(calls[place][name][item]) for name in "qkv")
+                        kept = padding[text] == 0
+                        self.assertEqual((q.shape[1], k.shape[1]), (int(kept.sum()), int(kept.sum()) + extra))
+                        logits = q @ k.mT / d**0.5
+                        if causal[place]:
+                            logits = logits.masked_fill(torch.ones_like(logits).triu(1).bool(), -torch.inf)
+                        mixed = (logits.softmax(-1) @ v).transpose(0, 1).flatten(-2)
+                        out = functional.linear(mixed, module.out_proj.weight, module.out_proj.bias)
+                        self.assertLess(float((out - want[text, kept]).detach().abs().max()), 1e-5)
+        module = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True).eval()
+        far = torch.ones(n, n, dtype=torch.bool).tril(-5)
+        heads = later.repeat(BATCH * HEADS, 1, 1)
+        heads[0] = False
+        for mask, said in (
+            (later | far, r"its mask \(attn_mask\) is neither causal nor that of padding"),
+            (heads, "heads have different masks"), (-0.1 * torch.ones(n, n).cumsum(0), "attn_mask adds a bias"),
+        ):  # fmt: skip
+            with self.subTest(said=said), self.assertRaisesRegex(Misuse, said), Capture(module):
+                module(x, x, x, attn_mask=mask)
+
+    def test_a_module_of_ones_own_is_warned_of_its_mask(self) -> None:
+        class Own(nn.Module):
+            def forward(self, x: Tensor, attention_mask: Tensor | None = None, **given: Any) -> Tensor:
+                return x
+
+        heads = torch.zeros(1, 2, 4, 2)
+        with (
+            Capture(Own(), {"": lambda *_: (heads, heads, heads)}) as captured,
+            warnings.catch_warnings(record=True) as said,
+        ):
+            warnings.simplefilter("always")
+            captured._modules[0][0](heads, heads)
+            captured._modules[0][0](heads, other_mask=heads)
+            captured._modules[0][0](heads, attention_mask=None)
+        self.assertEqual(
+            [str(x.message).split(" was called with ")[1].split(",")[0] for x in said], ["attention_mask", "other_mask"]
+        )
+        self.assertEqual(captured.causal[""], [None] * 3)
+
+    def test_causal_heads_are_measured_as_such(self) -> None:
+        self.model.write_text(
+            MODEL.replace("self.encoder(x)", "self.encoder(x, mask=torch.ones(x.shape[1], x.shape[1]).triu(1).bool())")
+        )
+        made = self.script(f"{self.model}:build", "-o", str(self.folder / "out"))
+        *lines, following = made.stdout.splitlines()
+        self.assertTrue(all(line.endswith("  causal") for line in lines) and lines, made.stderr)
+        self.assertTrue(following.endswith(",head=all --causal"))
+        self.assertIn(
+            b'"causal": "true"', (self.folder / "out/encoder.layers.0.self_attn.safetensors").read_bytes()[:999]
+        )
 
     def test_a_model_is_itself_again_afterwards(self) -> None:
         module = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)

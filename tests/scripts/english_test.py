@@ -107,7 +107,35 @@ def found_in_source(file: str, text: str) -> Iterator[str]:
         yield from found_in(file, passage)
 
 
+# Words of others, in a recipe file.
+OF_OTHERS = re.compile(
+    r'\b(?:quotation|source|reference|quoted\w*) = (?:""".*?"""|"(?:[^"\\]|\\.)*"|' r"'''.*?''')", re.DOTALL
+)
+WORDS = re.compile(r'#[^\n]*|""".*?"""|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+
+
+def found_in_recipe(file: str, text: str) -> Iterator[str]:
+    """In comments, and in texts of three words or more."""
+    for words in WORDS.finditer(blank(text, OF_OTHERS)):
+        if len(words[0].split()) >= 3:
+            first = text.count("\n", 0, words.start()) + 1
+            lines = words[0].strip('#"').splitlines(keepends=True)
+            yield from found_in(file, Passage(list(enumerate(lines, start=first))))
+
+
 class English(unittest.TestCase):
+    def test_recipes_avoid_the_phrases(self) -> None:
+        paths = sorted((ROOT / "experiments/recipes").glob("*.toml"))
+        self.assertGreaterEqual(len(paths), 50)
+        found: list[str] = []
+        for path in paths:
+            found += found_in_recipe(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
+        self.assertEqual(found, [], "\n".join(found))
+        words = (
+            'text = """\nIt throws for what\nis wrong"""\nquotation = "for what is wrong there"\n# for what is wrong\n'
+        )
+        self.assertEqual({line.split(":")[1] for line in found_in_recipe("a.toml", words)}, {"2", "5"})
+
     def test_the_documents_avoid_the_phrases(self) -> None:
         paths = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
         self.assertGreaterEqual(len(paths), 10)

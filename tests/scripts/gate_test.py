@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from covering_tests import Tests
-from sanitize_changed import tests_of
+from sanitize_changed import files_of, tests_of
 
 
 def run(*command: str, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -79,6 +79,11 @@ class Concerned(unittest.TestCase):
     def test_a_header_concerns_whoever_includes_it_over_others(self) -> None:
         chosen = tests_of(["harness/statistics/moments.hpp"])
         self.assertLessEqual({"intervals_test.cpp", "judge_test.cpp"}, chosen[""])
+
+    def test_single_tests_are_built_with_their_files(self) -> None:
+        names = {"intervals_test.cpp", "every registered method has a transcription"}
+        self.assertEqual(files_of(names), ["intervals_test.cpp", "methods_test.cpp"])
+        self.assertEqual(files_of(set()), [])
 
     def test_nothing_concerns_nothing(self) -> None:
         self.assertEqual(tests_of([]), {})

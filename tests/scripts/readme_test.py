@@ -87,12 +87,12 @@ class Readme(unittest.TestCase):
 
     def test_the_reference_has_every_recipe_that_judges(self) -> None:
         judged = {verdict["recipe"] for verdict in self.verdicts}
-        sources = [path.read_text(encoding="utf-8") for path in (ROOT / "experiments/recipes").glob("*.cpp")]
+        sources = [path.read_text(encoding="utf-8") for path in (ROOT / "experiments/recipes").glob("*.toml")]
         names = {
             name
             for source in sources
-            if "judge" in source
-            for name in re.findall(r'RecipeEntry\{\s*\.text = \{\.name = "([^"]+)"', source)
+            if "[[statements]]" in source
+            for name in re.findall(r'^name = "([^"]+)"', source, re.MULTILINE)
         }
         self.assertGreater(len(names), 80)
         self.assertEqual(sorted(names - judged), [])
@@ -121,11 +121,22 @@ class Readme(unittest.TestCase):
         bits = {name: float(point["y"]) for name, point in points.items() if point["y"]}
         self.assertIn(
             f"With exact softmax the model needs {bits['softmax']:.2f} bits for a byte. With a window it needs "
-            f"{bits['local']:.2f} and its attention is {speed['local']:.2f} times faster. With Performer it needs "
+            f"{bits['local']:.2f} and its attention is {speed['local']:.2f} times faster. With the first tokens and a window "
+            f"it needs {bits['sink-window']:.2f} at {speed['sink-window']:.2f} times. With Performer it needs "
             f"{bits['performer']:.2f} at {speed['performer']:.2f} times. With the mean of V (dotted), which ignores Q and "
             f"K, it needs {bits['uniform']:.2f}.",
             self.words(),
         )
+
+    def test_losses_on_the_page_about_language_models_are_those_of_the_figure(self) -> None:
+        _, path, table = re.split(r"<!-- figure: (\S+) -->\n", (ROOT / "docs/llm.md").read_text(encoding="utf-8"))
+        with open(ROOT / path, encoding="utf-8") as file:
+            points = {row["series"]: row for row in csv.DictReader(file)}
+        rows = re.findall(r"^\| `(\S+)` \|.*\| (\S+) \| (\S+) to (\S+) \|$", table, re.MULTILINE)
+        self.assertGreaterEqual(len(rows), 10)
+        for method, *numbers in rows:
+            with self.subTest(method=method):
+                self.assertEqual(numbers, [f"{float(points[method][name]):.4f}" for name in ("y", "low", "high")])
 
     def test_it_counts_the_methods(self) -> None:
         methods = re.findall(r"^\| `", (ROOT / "docs/method-list.md").read_text(encoding="utf-8"), re.MULTILINE)

@@ -37,6 +37,26 @@ class Verdicts(InTemporaryDirectory):
         self.assertEqual(rows[0]["source"], NEGATIVE.source)
         self.assertEqual((rows[1]["region"], rows[1]["expected"], rows[1]["size"]), ("n > 8", "DEPENDS", "quick"))
 
+    def test_renewed_verdicts_replace_those_of_their_recipes_and_keep_all_others(self) -> None:
+        table = self.directory / "verdicts.csv"
+        with self.store("others.db") as store:
+            store.verdicts(results.Verdict("other", "MEASURED", "How much", "-2 to 3", "here", "MEASURED"), size="full")
+        table.write_text(
+            verdicts.as_csv(results.read(store.path)) + verdicts.as_csv(self.judged("full")).partition("\n")[2]
+        )
+        with self.store("new.db") as store:
+            store.verdicts(results.Verdict("bold*claim", "HOLDS", "Slower", "7", expected="REFUTED"), size="quick")
+        renewed = verdicts.renewed(results.read(store.path), table)
+        self.assertEqual(
+            [(row["recipe"], row["statement"], row["size"], row["contradicts"])
+             for row in csv.DictReader(io.StringIO(verdicts.as_csv(renewed)))],
+            [("bold*claim", "Slower", "quick", "yes"), ("other", "How much", "full", "no")],
+        )  # fmt: skip
+        self.assertEqual(renewed.verdicts[1].numbers, "-2 to 3")
+        self.assertIn("2 verdicts: 1 HOLDS, 1 MEASURED; 1 not as expected.", verdicts.as_markdown(renewed))
+        with self.assertRaisesRegex(results.Misuse, "expected a table of verdicts.py --format csv"):
+            verdicts.renewed(results.read(store.path), self.directory / "absent.csv")
+
     def test_no_cell_is_a_formula_and_no_text_commands_a_terminal(self) -> None:
         for text in ("=1+1", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "-", "+inf2"):
             self.assertEqual(tables.csv_text(text), f"'{text}")

@@ -187,7 +187,7 @@ class Tasks(unittest.TestCase):
             ("learning_curves", "masked"),
             ("transfer_and_recovery", "recovery"),
         ):
-            text = (ROOT / f"experiments/recipes/{recipe}.cpp").read_text()
+            text = " ".join((ROOT / f"experiments/recipes/{recipe}.toml").read_text().split())
             schedule = find_task(task).schedule
             with self.subTest(recipe=recipe, task=task):
                 self.assertIn(f"after {schedule.steps} steps of {schedule.batch} ", text)

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/random/streams.hpp"
 #include "harness/statistics/two_samples.hpp"
 #include "harness/store/compare_claims.hpp"
@@ -24,6 +25,14 @@ namespace fs = std::filesystem;
 namespace {
 
 using Outcome = ComparedMetric::Outcome;
+
+ComparedFiles compare(const fs::path& a, const fs::path& b, const std::string& metric) {
+  return attnbench::compare(a, b, metric, better_of);
+}
+
+ComparedMethods compare_methods(const fs::path& path, const char* a, const char* b, const std::string& metric) {
+  return attnbench::compare_methods(path, a, b, metric, better_of);
+}
 
 fs::path record(const fs::path& path, const CellRow& row, const std::vector<double>& errors, Ending ending = {}) {
   Store store(path);
@@ -203,11 +212,11 @@ TEST_CASE("timings of two files are compared beyond the noise between sessions, 
 
 TEST_CASE("what is better is known of errors, times, rates and retrieval, and of nothing else", "[unit]") {
   for (const auto& [metric, unit] : {std::pair{"relative_output_error", "1"}, {"peak_bytes", "B"}, {"seconds", "s"}})
-    CHECK(preference_of(metric, unit) == Preference::less);
+    CHECK(better_of(metric, unit) == Better::less);
   for (const auto& [metric, unit] : {std::pair{"speedup", "1"}, {"tokens", "1/s"}, {"top_recall", "1"}})
-    CHECK(preference_of(metric, unit) == Preference::more);
+    CHECK(better_of(metric, unit) == Better::more);
   for (const auto& [metric, unit] : {std::pair{"entropy", "nat"}, {"output_mse_theory", "1"}, {"stable_rank", "1"}})
-    CHECK(preference_of(metric, unit) == Preference::none);
+    CHECK(better_of(metric, unit) == Better::unstated);
 }
 
 namespace {

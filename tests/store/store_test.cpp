@@ -25,6 +25,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "harness/core/file_bytes.hpp"
+#include "harness/core/installed.hpp"
 #include "harness/errors/error.hpp"
 #include "harness/machine/instruction_level.hpp"
 #include "harness/machine/resources.hpp"
@@ -636,6 +638,13 @@ TEST_CASE("the environment is a JSON object of known facts", "[unit]") {
   CHECK(environment.at("processor").at("cores_allowed") == allowed_cores());
   CHECK(environment.at("libraries").contains("Eigen"));
   CHECK(environment.at("build").contains("compiler"));
+  // The linker's note, as it lies in the file.
+  const std::string id = environment.at("build").at("binary");
+  std::string note = "GNU";
+  note += '\0';
+  for (size_t i = 0; i < id.size(); i += 2) note += static_cast<char>(std::stoi(id.substr(i, 2), nullptr, 16));
+  CHECK(id.size() == 40);
+  CHECK(contains(file_bytes(library_file()).value(), note));
   CHECK(environment.at("host").contains("system"));
   const int cores = allowed_cores();
   CHECK(cores >= 1);

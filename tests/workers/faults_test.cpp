@@ -560,14 +560,26 @@ TEST_CASE("every block has a turn of every method at every length, and softmax a
 
 TEST_CASE("a reproduction fails if a cell crashed, now or before, and --retry runs that cell again", "[faults]") {
   const Place folder;
-  std::ofstream(folder / "own.recipe.json") << R"({
-    "name": "own", "title": "t", "question": "q?",
-    "runs": [{"experiment": "attention-error:matrix=false", "method": ["uniform", "nan", "segfault"],
-              "input": "gaussian", "n": 16, "d": 4}],
-    "statements": [{"text": "s", "definition": "d", "threshold": "2", "because": "b", "metric": "relative_output_error",
-                    "take": "exact", "each": "method", "below": 2}]})";
+  std::ofstream(folder / "own.recipe.toml") << R"(name = "own"
+title = "t"
+question = "q?"
+[[runs]]
+experiment = "attention-error:matrix=false"
+method = ["uniform", "nan", "segfault"]
+input = "gaussian"
+n = 16
+d = 4
+[[statements]]
+text = "s"
+threshold = "2"
+because = "b"
+metric = "relative_output_error"
+take = "exact"
+each = "method"
+below = 2
+)";
   const auto reproduced = [&](const std::string& options) {
-    Program program(folder, fmt::format("reproduce {} --quick --results {} -o {} {}", folder / "own.recipe.json",
+    Program program(folder, fmt::format("reproduce {} --quick --results {} -o {} {}", folder / "own.recipe.toml",
                                         folder / "r.db", folder / "page", options));
     const int code = program.end();
     return std::pair(code, program.text());

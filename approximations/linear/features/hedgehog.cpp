@@ -144,6 +144,7 @@ const bool registered = add(deterministic_map<Hedgehog>({
           return Work{.flops = 2 * channels * channels, .exps = 2 * channels};
         },
     .non_negative = true,
+    .no_extremes = "a token with large entries keeps one feature, and tokens that keep different ones share no weight",
     .fitted = [](const Params&) { return true; },
 }));
 

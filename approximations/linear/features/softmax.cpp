@@ -52,6 +52,7 @@ const bool registered = add(deterministic_map<SoftmaxFeatures>({
     .features = [](const Params&, Index d) { return 2 * d; },
     .token_work = [](const Params&, Index d) { return Work{.exps = 2 * static_cast<double>(d)}; },
     .non_negative = true,
+    .no_extremes = "a token with large entries keeps one feature, and tokens that keep different ones share no weight",
     .theory =
         [](const Params&, Index, const EnsembleLaw&, const Head<double>*) {
           return std::optional(KernelTheory{.target = "softmax(q).softmax(k) + softmax(-q).softmax(-k)",

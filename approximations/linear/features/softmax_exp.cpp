@@ -72,6 +72,7 @@ const bool registered = add(deterministic_map<SoftmaxExpFeatures>({
     .features = [](const Params&, Index d) { return d; },
     .token_work = [](const Params&, Index d) { return Work{.exps = static_cast<double>(d)}; },
     .non_negative = true,
+    .no_extremes = "a query with large entries keeps one feature, which is 0 beside a key's largest",
     .theory =
         [](const Params&, Index, const EnsembleLaw&, const Head<double>*) {
           return std::optional(KernelTheory{.target = "sum_l exp(q_l + k_l) / sum_l exp(q_l)",

@@ -9,6 +9,9 @@ from __future__ import annotations
 from attnbench.torch_methods.linear import TorchLinear
 from attnbench.torch_methods.local import TorchLocal
 from attnbench.torch_methods.performer import TorchPerformer
+from attnbench.torch_methods.quantised import TorchQuantised
+from attnbench.torch_methods.quest import TorchQuest
+from attnbench.torch_methods.sink_window import TorchSinkWindow
 from attnbench.torch_methods.softmax import TorchSoftmax
 
-METHODS = (TorchSoftmax, TorchLinear, TorchPerformer, TorchLocal)
+METHODS = (TorchSoftmax, TorchLinear, TorchPerformer, TorchLocal, TorchSinkWindow, TorchQuest, TorchQuantised)

@@ -36,6 +36,8 @@ class TorchLocal:
             made["no_form"] = "a window is around a query's own key, and there are more of one than of the other"
         return made
 
+    no_work = "its chunks hold more pairs than rows see; cost is of those that rows see, as the C++ method's"
+
     @staticmethod
     def cost(parameters: dict[str, Any], shape: Shape) -> tuple[float, float]:
         """Those of the pairs inside the window, though the chunks hold more."""

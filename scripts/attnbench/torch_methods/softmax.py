@@ -33,6 +33,13 @@ def by_rows(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> 
     return torch.cat(outputs, 1)
 
 
+def of_one_query(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """The formula for a step of decoding, q [heads, 1, d] over all keys. PyTorch's choice on a GPU took 50 ms a step from
+    4096 keys on: cuDNN plans for each number of keys that it has not seen.
+    """
+    return (q @ k.mT).softmax(-1) @ v
+
+
 class TorchSoftmax:
     """Exact softmax attention by PyTorch's scaled_dot_product_attention.
 
@@ -47,6 +54,7 @@ class TorchSoftmax:
             "auto",
             "which of PyTorch's; auto: PyTorch chooses. In float64 it always does, and on a GPU rows go in blocks",
             choices=("auto", *IMPLEMENTATIONS),
+            numerics=True,
         )
     }
 
@@ -65,14 +73,18 @@ class TorchSoftmax:
 
     @staticmethod
     def cost(parameters: dict[str, Any], shape: Shape) -> tuple[float, float]:
-        """Those of the pairs that a mask leaves."""
-        pairs = shape.nq * shape.keys * (0.5 if shape.causal else 1.0)
+        """Those of the pairs that a mask leaves; PyTorch's plain implementation computes all of them."""
+        masked = shape.causal and parameters["implementation"] != "math"
+        pairs = shape.nq * shape.keys * (0.5 if masked else 1.0)
         return 2 * pairs * (shape.d + shape.dv), pairs
 
     @staticmethod
     def memory(parameters: dict[str, Any], shape: Shape) -> float:
-        """Bytes beyond inputs and results: tiles in a fused implementation, and otherwise scores and weights in float."""
-        return 2.0 * max(4, shape.itemsize) * shape.nq * shape.nk if parameters["implementation"] == "math" else 2.0**21
+        """Bytes beyond inputs and results: tiles in a fused implementation, and otherwise scores and weights in float. A
+        processor reorders keys and values of half precision for its products."""
+        if parameters["implementation"] == "math":
+            return 2.0 * max(4, shape.itemsize) * shape.nq * shape.nk
+        return 2.0**21 + (2.0 * shape.nk * (shape.d + shape.dv) * shape.itemsize if shape.itemsize == 2 else 0)
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
         """Skips where PyTorch has no such implementation, for this device, type and shape."""
@@ -100,3 +112,37 @@ class TorchSoftmax:
             return nullcontext()
         chosen: AbstractContextManager[None] = sdpa_kernel(IMPLEMENTATIONS[self.implementation])
         return chosen
+
+    def decoder(self, shape: Shape) -> KeyValueCache:
+        """The keys and values of all tokens."""
+        return KeyValueCache(self, shape)
+
+
+class KeyValueCache:
+    """Keys and values of one head. A step is attention of its query to all of them."""
+
+    def __init__(self, method: TorchSoftmax, shape: Shape) -> None:
+        self._method, self._shape = method, shape
+        self._kept: list[torch.Tensor] = []  # of the first tokens' type and device
+        self._came = 0
+
+    def prefill(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
+        """Takes in one or more tokens."""
+        if not self._kept:
+            self._kept = [x.new_empty(1, self._shape.nk, x.shape[2]) for x in (k, v)]
+        end = self._came + k.shape[1]
+        for kept, x in zip(self._kept, (k, v)):
+            kept[:, self._came : end] = x
+        self._came = end
+
+    def step(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """A token's q and k [1, 1, d] and v [1, 1, dv] to its row [1, 1, dv]."""
+        self.prefill(q, k, v)
+        keys, values = (x[:, : self._came] for x in self._kept)
+        if self._method.implementation == "auto":
+            return of_one_query(q, keys, values)
+        return self._method.attend(q, keys, values, False)
+
+    def bytes(self) -> int:
+        """Of the tokens that came."""
+        return sum(x[:, : self._came].nbytes for x in self._kept)

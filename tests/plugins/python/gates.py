@@ -81,7 +81,10 @@ class WeightedKeys:
     """Softmax with a weight for each key, by its kernel."""
 
     needs = {"gate": ("n", 1, "uniform")}
-    claims = {"row_stochastic": True, "non_negative": True, "permutation_equivariant": True}
+    claims = {
+        "row_stochastic": True, "non_negative": True, "permutation_equivariant": True,
+        "no_extremes": "its kernel has no maximum to subtract",
+    }  # fmt: skip
 
     def attend(self, q, k, v, causal, gate):
         weights = self.kernel(q, k, gate)

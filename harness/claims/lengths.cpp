@@ -1,0 +1,200 @@
+// The other claims use heads of up to 130 tokens, and do not see what begins behind them: a tile's number in 8 bits, a
+// residual of 128 tokens, sums of gates that lose their digits. Long heads get few queries, so that a plain
+// transcription can follow, unless the method takes heads with a query for each key alone.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "harness/claims/precision.hpp"
+#include "harness/claims/structural.hpp"
+#include "harness/claims/variations.hpp"
+#include "harness/core/torch_place.hpp"
+#include "harness/machine/peak_memory.hpp"
+
+namespace attnbench {
+
+namespace {
+
+constexpr const char* claim = "lengths";
+constexpr Index d = 8, dv = 5;
+constexpr double most_units = 4;
+// Sanitizers look at memory, five times slower.
+constexpr Index long_head = sanitized ? 300 : 1100, longest_head = sanitized ? 600 : 5000;
+
+// Queries [first, first + count) of a head with one query a key, at their places.
+Probe part_of(const Probe& whole, Index first, Index count, bool causal) {
+  const HeadPart<double> owner(whole.head.view(), first, count, 0, whole.shape.nk);
+  const Head<double> part = owner.view();
+  Shape shape = whole.shape;
+  shape.nq = count;
+  shape.mask = {.causal = causal, .offset = first};
+  return {shape, {part.Q, part.K, part.V, *part.extra}};
+}
+
+// A single token, a single query, and three queries at the start, in the middle and at the end of long heads. A class
+// in Python is told no place: one query of a head is enough, as a transcription in plain loops may take a sum for each
+// key.
+Probes long_probes(const Subject& subject, std::uint64_t seed) {
+  Probes all;
+  for (const Index n : {Index{1}, Index{130}, long_head, longest_head}) {
+    const Probe whole = gaussian_probe(subject.params, {.nq = n, .nk = n, .d = d, .dv = dv}, seed);
+    const Index count = n <= 130 || subject.interpreted ? 1 : 3;
+    std::set<Index> places{n - count};
+    if (!subject.interpreted) places.insert({0, n / 2 - count / 2});
+    for (const bool causal : {false, true})
+      for (const Index first : places) all.push_back(part_of(whole, first, count, causal));
+  }
+  return all;
+}
+
+// A head with a query for each key.
+Probe whole_probe(const Subject& subject, Index n, bool causal, std::uint64_t seed) {
+  return gaussian_probe(subject.params, {.nq = n, .nk = n, .d = d, .dv = dv, .mask = {.causal = causal}}, seed);
+}
+
+// The tests of one spec on one head.
+class OnHead {
+ public:
+  OnHead(const Subject& subject, const Params& params, const Probe& one, std::uint64_t seed)
+      : subject_(subject),
+        one_(with_all_bits(one, seed)),
+        held_by_float_(one),
+        seed_(seed),
+        drawing_(subject, params, one.shape, seed) {}
+
+  // Nothing where the method refuses the shape or the parameters, as below.
+  void test_formula(const std::string& where, ClaimResults& results) const {
+    if (!subject_.transcription) return;
+    const auto method = drawn_if_possible(subject_, drawing_.params(), one_.shape, seed_);
+    if (!method) return;
+    const Matrix<double> want = drawing_.transcribed(subject_.transcription, *method, one_);
+    if (want.size() == 0) return;  // not for this mask
+    results.push_back(compare_rows(
+        claim, "attend against the transcription, " + where, attended(*method, one_.head, one_.shape.mask), want,
+        row_conditions(*method, one_, non_negative(), seed_), size_of(one_.head.V), double_tolerance));
+  }
+
+  void test_float(const std::string& where, ClaimResults& results) const {
+    if (spacing_of(subject_.params) > std::numeric_limits<float>::epsilon()) return;
+    if (drawn_if_possible(subject_, drawing_.params(), one_.shape, seed_)) results.push_back(in_float(where));
+  }
+
+  void test_rows(const std::string& where, ClaimResults& results) const {
+    test_formula(where, results);
+    test_float(where, results);
+  }
+
+  // Decoded rows at the end of a causal head with a query for each key.
+  void test_steps(const std::string& where, ClaimResults& results) const {
+    const auto method = drawn_if_possible(subject_, drawing_.params(), one_.shape, seed_);
+    if (!method || !method->decoder(one_.shape)) return;
+    results.push_back(last_steps(*method, attended(*method, one_.head, one_.shape.mask).bottomRows(steps), where));
+  }
+
+  // The same where the whole of attend would cost too much: nothing unless the method takes the last queries alone.
+  void test_steps_by_last_rows(const std::string& where, ClaimResults& results) const {
+    const auto method = drawn_if_possible(subject_, drawing_.params(), one_.shape, seed_);
+    if (!method || !method->decoder(one_.shape)) return;
+    if (const auto last = last_rows()) results.push_back(last_steps(*method, *last, where));
+  }
+
+  // Whether the last rows of attend are those that it gives for their queries alone.
+  bool rows_are_independent() const {
+    const auto method = drawn_if_possible(subject_, drawing_.params(), one_.shape, seed_);
+    const auto last = last_rows();
+    return method && last &&
+           (attended(*method, one_.head, one_.shape.mask).bottomRows(steps) - *last).cwiseAbs().maxCoeff() < 1e-9;
+  }
+
+ private:
+  std::optional<Matrix<double>> last_rows() const {
+    const Probe last = part_of(one_, one_.shape.nq - steps, steps, true);
+    const auto method = drawn_if_possible(subject_, drawing_.params(), last.shape, seed_);
+    if (!method) return std::nullopt;
+    return attended(*method, last.head, last.shape.mask);
+  }
+
+  bool non_negative() const { return subject_.claims(drawing_.params(), one_.shape).non_negative; }
+
+  // In units of what rounding all inputs to float and adding up the keys in float does.
+  Result in_float(const std::string& where) const {
+    const auto single = drawing_.draw<float>(0);
+    const Tensors state = single->state();
+    const auto exact = drawing_.draw<double>(0, state.empty() ? nullptr : &state);
+    const Matrix<double> got =
+        attended(*single, held_by_float_.head.cast<float>(), held_by_float_.shape.mask).cast<double>();
+    return compare_with_double(claim, "float against double, " + where, got, *exact, held_by_float_,
+                               rounding_conditions(*exact, held_by_float_, state),
+                               most_units * std::numeric_limits<float>::epsilon());
+  }
+
+  // The last rows, after a prompt of all others, against `want`.
+  Result last_steps(const Approximation<double>& method, const Matrix<double>& want, const std::string& where) const {
+    const Index n = one_.shape.nk;
+    const Matrix<double> out = decoded(method, one_.shape, one_.head, n - steps);
+    const Probe last = part_of(one_, n - steps, steps, true);
+    const auto of_last = drawn_if_possible(subject_, drawing_.params(), last.shape, seed_);
+    const auto condition = of_last ? row_conditions(*of_last, last, non_negative(), seed_)
+                                   : row_conditions(method, one_, non_negative(), seed_);
+    return compare_rows(claim, fmt::format("{} steps after a prompt of {}, {}", steps, n - steps, where), out, want,
+                        {condition.end() - steps, condition.end()}, size_of(one_.head.V), double_tolerance);
+  }
+
+  static constexpr Index steps = 3;
+  const Subject& subject_;
+  Probe one_;
+  Probe held_by_float_;
+  std::uint64_t seed_;
+  Drawing drawing_;
+};
+
+// Whether the method takes this head with a query for each key, and no part of it.
+bool only_square(const Subject& subject, const Probe& one) {
+  const Shape few = part_of(one, one.shape.nq - 3, 3, one.shape.mask.causal).shape;
+  return !subject.claims(subject.params, few).no_form.empty();
+}
+
+}  // namespace
+
+ClaimResults test_lengths(const Subject& subject, const Probes& probes, std::uint64_t seed) {
+  constexpr size_t most_values = 3;
+  ClaimResults results;
+  for (const Probe& one : long_probes(subject, seed))
+    OnHead(subject, subject.params, one, seed).test_rows(one.name(), results);
+  const Probe causal = whole_probe(subject, long_head, true, seed);
+  const OnHead on_causal(subject, subject.params, causal, seed);
+  on_causal.test_steps(causal.name(), results);
+  if (on_causal.rows_are_independent()) {
+    const Probe longest = whole_probe(subject, longest_head, true, seed);
+    OnHead(subject, subject.params, longest, seed).test_steps_by_last_rows(longest.name(), results);
+  }
+  const Index proved = std::min<Index>(subject.interpreted ? 300 : 600, long_head);
+  for (const bool masked : {false, true})
+    if (const Probe one = whole_probe(subject, proved, masked, seed); only_square(subject, one)) {
+      OnHead(subject, subject.params, one, seed).test_formula(one.name(), results);
+      const Probe longer = whole_probe(subject, long_head, masked, seed);
+      OnHead(subject, subject.params, longer, seed).test_float(longer.name(), results);
+    }
+  // Thresholds of other values lie inside the short heads.
+  const auto whole =
+      std::find_if(probes.rbegin(), probes.rend(), [](const Probe& one) { return one.shape.nq == one.shape.nk; });
+  if (whole == probes.rend()) return results;
+  for (const Parameter& p : subject.params.declared()) {
+    if (p.published) continue;  // claims need not hold for its other values
+    std::vector<Params> values = other_values(subject.params, p);
+    if (values.size() > most_values) values.erase(values.begin() + most_values, values.end());
+    for (const Params& other : values) {
+      const Probe one = for_method(*whole, other, seed);
+      const std::string where = fmt::format("{}, {}", difference_of(other, subject.params), one.name());
+      const OnHead on(subject, other, one, seed);
+      on.test_rows(where, results);
+      if (one.shape.mask == Mask{.causal = true}) on.test_steps(where, results);
+    }
+  }
+  return results;
+}
+
+}  // namespace attnbench

@@ -1,0 +1,44 @@
+// How time grows with the sequence length, and where one method overtakes another.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/runner/judgement.hpp"
+
+namespace attnbench {
+
+// One method's cells, one per length.
+struct Curve {
+  std::string name;
+  Cells cells;
+};
+
+// A law of growth, given as the range of factors by which a doubling of n may multiply a number.
+struct GrowthLaw {
+  std::string name;
+  double least, most;
+};
+// All recipes use the same rule: within 15 % of the law's own factor. Linear time doubles, and cache effects may raise
+// that to 2.3; quadratic time quadruples, and fixed costs may lower that to 3.5. The factor of n^1.5 is 2.83, that of
+// n log n is 2.17 from 4096 on.
+extern const GrowthLaw linear_growth, n_log_n_growth, n_root_n_growth, n_root_n_growth_at_most, quadratic_growth;
+const std::vector<GrowthLaw>& growth_laws();  // all of them
+
+// HOLDS if every doubling of every curve lies within the law. A block holds one turn of each length, so the interval
+// includes a slow drift of the machine. Curves whose lengths were measured in different sessions are not judged. The
+// numbers are the exponents of time and of FLOPs over the last three lengths.
+Judgement growth(Statement statement, const GrowthLaw& law, const std::vector<Curve>& curves,
+                 const std::string& metric = "seconds");
+
+// The least-squares exponent of a curve in a column, one per block of turns, or per replicate that all cells have.
+Samples exponents(const Cells& curve, const std::string& metric = "seconds", const std::string& along = "n");
+
+// The last three lengths, from which a figure's legend gets its exponent.
+Cells last_three(const Cells& curve);
+
+// The curve's cells in order of increasing n.
+std::vector<Cells> by_length(const Cells& curve);
+Index length_of(const Cells& one);
+
+}  // namespace attnbench
