@@ -19,6 +19,9 @@ namespace attnbench::sparsity_experiment {
 namespace {
 
 constexpr Index block_bytes = 4 << 20, largest_dense = 4096;
+// Of all rows. The mean over fewer is no longer one of the matrix: differential attention had a support of 1.00, that
+// of its first row, because all others have negative entries.
+constexpr double least_measured = 0.5;
 
 struct Measure {
   std::string name, unit, text;
@@ -144,10 +147,13 @@ void measure(const Task& task, Recorder& record) {
   const bool by_row = weighed > 0 && task.cell.experiment.flag("by_row");
   record.scalar("rows_with_negative_entries", "1", negative / count);
   record.scalar("rows_with_zero_sum", "1", zero / count);
-  if (negative > 0)
-    record.note(method.spec() +
-                ": rows with negative entries have no entropy and are left out of what needs one; "
-                "rows_with_negative_entries has their share");
+  const bool enough = static_cast<double>(weighed) >= least_measured * count;
+  if (negative > 0 || !enough)
+    record.note(
+        fmt::format("{}: {:.1f} % of the rows have negative entries and {:.1f} % no weight, so that they have no "
+                    "entropy; {}",
+                    method.spec(), 100 * negative / count, 100 * zero / count,
+                    enough ? "what needs one is the mean over the others" : "the others are too few for a mean"));
   for (const Measure& m : row_measures()) {
     Moments mean;
     std::vector<double> values;
@@ -155,7 +161,7 @@ void measure(const Task& task, Recorder& record) {
       if (row.kind == Kind::weights || (m.any_sign && row.kind == Kind::negative)) mean.add(row.*m.of);
       if (row.kind == Kind::weights) values.push_back(row.*m.of);
     }
-    if (mean.count > 0) record.scalar(m.name, m.unit, mean.mean);
+    if (mean.count >= least_measured * count) record.scalar(m.name, m.unit, mean.mean);
     if (by_row) record.array(m.name + "_rows", m.unit, {weighed}, std::move(values));
   }
   if (by_row) record.array("row_index", "1", {weighed}, std::move(index));

@@ -3,6 +3,7 @@
 
 #include "harness/claims/result.hpp"
 #include "harness/claims/subject.hpp"
+#include "harness/core/layer_place.hpp"
 
 namespace attnbench {
 
@@ -11,11 +12,6 @@ namespace attnbench {
 HeadData<double> calibration_head(Index tokens, Index d, std::uint64_t seed);
 
 struct Probe;
-
-// Where in a model a head is: layer of layers.
-struct LayerPlace {
-  Index layer = 0, layers = 1;
-};
 
 class Drawing {
  public:

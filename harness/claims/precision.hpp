@@ -12,13 +12,14 @@ double float_rounding(const Probe& one, const Tensors& state);
 
 // Compares float's rows with those of the same draw in double. Leaves out rows whose normaliser rounding may change by
 // a tenth of itself, and rows where attend in double jumps: moving the inputs by 32 units of float's rounding moves
-// such a row by at least half of the difference.
+// such a row by at least half of the difference, and by far more than 32 times what one unit does.
 Result compare_with_double(const std::string& claim, const std::string& tested, const Matrix<double>& got,
                            const Approximation<double>& exact, const Probe& one, const std::vector<double>& condition,
                            double rounding);
 
 // How much rounding may grow in each row, in units of float's: what random changes of all inputs by one unit do to the
-// row in double, and the square root of the number of terms that are added up: keys, and rows of the state's tensors.
+// row in double, and a quarter of the square root of the number of terms that are added up: keys, and rows of the
+// state's tensors.
 std::vector<double> rounding_conditions(const Approximation<double>& exact, const Probe& one, const Tensors& state);
 
 // Compares rows in a type whose numbers lie `spacing` apart at 1 with those of the same draw in double: how far they

@@ -55,6 +55,7 @@ Subject subject_of(const Params& params) {
                       },
                   .memory = entry.memory,
                   .cost = entry.cost,
+                  .least_flops = entry.least_flops,
                   .decoder_bytes = entry.decoder_bytes,
                   .memory_assumed = assumed(params, &MethodEntry::memory_assumed),
                   .cost_assumed = assumed(params, &MethodEntry::cost_assumed),

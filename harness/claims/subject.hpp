@@ -17,6 +17,7 @@ struct Subject {
   MakeApproximation<double> f64;
   std::function<double(const Params&, const Shape&)> memory;
   std::function<Work(const Params&, const Shape&)> cost;
+  std::function<double(const Params&, const Shape&)> least_flops = {};    // empty: the data do not decide
   std::function<double(const Params&, const Shape&)> decoder_bytes = {};  // empty: not declared
   bool memory_assumed = false, cost_assumed = false;
   Transcription transcription = {};                               // empty: it has none

@@ -224,6 +224,8 @@ struct MethodEntry {
   // Peak bytes of one attend on one thread beyond inputs, output and the instance's own state: leading terms.
   std::function<double(const Params&, const Shape&)> memory;
   std::function<Work(const Params&, const Shape&)> cost;  // analytic, of one attend (methods.md H)
+  // Where the data decide how much attend does: its fewest FLOPs, `cost` being the most. Empty: they do not.
+  std::function<double(const Params&, const Shape&)> least_flops = {};
   bool memory_assumed = false, cost_assumed = false;      // the author of a Python class gave none
   // Asks a worker for a cost that must be measured (harness/experiment/measured_cost.hpp). Empty: this process may call
   // the method itself.

@@ -178,6 +178,20 @@ void say_what_lies_far_below(PanelDrawing& drawing) {
     }
 }
 
+// Levels of methods that lack the parameter of the axis. Readers know it of softmax and the mean of V.
+void say_what_lacks_the_axis(PanelDrawing& drawing) {
+  const DescribedPanel& panel = drawing.panel;
+  if (panel.kind != "curve" || panel.x.empty()) return;
+  std::set<std::string> names;
+  for (const PlacedCell& place : drawing.placed) {
+    const std::string& method = drawing.cell(place).column("method");
+    if (place.reference && std::isnan(place.x) && method != "softmax" && method != "uniform")
+      names.insert(drawing.printed(place.series));
+  }
+  if (!names.empty())
+    drawing.note(fmt::format("Without {}, and so a level: {}.", fmt::join(panel.x, " or "), fmt::join(names, "; ")));
+}
+
 std::string joined(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, " or ")); }
 
 // Why a panel without a point is empty.
@@ -244,6 +258,7 @@ DrawnPanel drawn_panel(const MeasuredResults& results, const DescribedPanel& pan
   else
     mark_undrawable(drawing);
   say_what_lies_far_below(drawing);
+  say_what_lacks_the_axis(drawing);
   const auto measured = drawing.replicates(panel.y, false);
   say_what_is_absent(drawing, measured);
   if (!measured.empty()) {

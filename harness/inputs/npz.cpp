@@ -180,14 +180,14 @@ Tensor read_npy(const Archive& archive, const Entry& entry, const std::string& w
 }  // namespace
 
 NamedTensors read_npz(const std::filesystem::path& path, const std::vector<std::string>& only,
-                      const std::vector<std::string>& if_there) {
+                      const std::vector<std::string>& if_there, std::vector<std::string>* left_out) {
   const std::uint64_t file_size = size_of_regular_file(path);
   const Archive archive = open_archive(path);
   const auto entries = npy_entries(archive, file_size);
   std::vector<std::string> present;
   for (const auto& [name, entry] : entries) present.push_back(name);
   NamedTensors tensors;
-  for (const auto& name : names_to_read(path, only, if_there, present))
+  for (const auto& name : names_to_read(path, only, if_there, present, left_out))
     tensors[name] = read_npy(archive, entries.at(name), fmt::format("{}: array '{}'", path.string(), shown(name)));
   return tensors;
 }

@@ -7,6 +7,6 @@ namespace attnbench {
 
 // Like read_tensors, for a .npz file.
 NamedTensors read_npz(const std::filesystem::path& path, const std::vector<std::string>& only,
-                      const std::vector<std::string>& if_there);
+                      const std::vector<std::string>& if_there, std::vector<std::string>* left_out = nullptr);
 
 }  // namespace attnbench

@@ -260,7 +260,7 @@ struct Opened {
 }  // namespace
 
 NamedTensors read_safetensors(const std::filesystem::path& path, const std::vector<std::string>& only,
-                              const std::vector<std::string>& if_there) {
+                              const std::vector<std::string>& if_there, std::vector<std::string>* left_out) {
   Opened opened(path);
   std::vector<std::string> present;
   std::map<std::string_view, const Entry*> by_name;
@@ -269,7 +269,7 @@ NamedTensors read_safetensors(const std::filesystem::path& path, const std::vect
     by_name[entry.name] = &entry;
   }
   NamedTensors tensors;
-  for (const auto& name : names_to_read(path, only, if_there, present)) {
+  for (const auto& name : names_to_read(path, only, if_there, present, left_out)) {
     const Entry& entry = *by_name.at(name);
     opened.read(path, entry, std::numeric_limits<Index>::max(), [&](std::vector<double> numbers) {
       tensors[name] = {entry.shape, std::move(numbers)};

@@ -9,7 +9,7 @@ namespace attnbench {
 
 // Like read_tensors, for a .safetensors file.
 NamedTensors read_safetensors(const std::filesystem::path& path, const std::vector<std::string>& only,
-                              const std::vector<std::string>& if_there);
+                              const std::vector<std::string>& if_there, std::vector<std::string>* left_out = nullptr);
 
 // A .safetensors file whose tensors are read one at a time, in float: the weights of a model do not fit in memory
 // twice.

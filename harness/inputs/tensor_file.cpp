@@ -51,8 +51,7 @@ void check_finite(const Tensor& tensor, const std::string& name, const std::stri
   std::vector<Index> index(tensor.shape.size());
   for (size_t axis = index.size(); axis-- > 0; place /= tensor.shape[axis]) index[axis] = place % tensor.shape[axis];
   throw Misuse(
-      fmt::format("{}: {}{} is {}; every value must be finite: fix the tensor (give padding by a mask, "
-                  "not by NaN)",
+      fmt::format("{}: {}{} is {}; every value must be finite: fix the tensor, or cut the tokens that are padding off",
                   file, name, shown(index), *bad));
 }
 
@@ -72,6 +71,17 @@ void check_extra(const Need& need, const Tensor& tensor, const AttentionFile& fi
   check_finite(tensor, shown(need.name), path);
 }
 
+// Files of other programs may have one; without it, padding would be taken for tokens.
+void refuse_masks(const std::vector<std::string>& left_out, const std::string& path) {
+  for (const std::string& name : left_out)
+    if (name.find("mask") != std::string::npos)
+      throw Misuse(
+          fmt::format("{}: it has '{}' beside q, k and v, and a file's heads have no mask: write a file without "
+                      "it, in which every token counts (the first `length` of them: q[..., :length, :]), and "
+                      "give --causal where it was causal",
+                      path, shown(name)));
+}
+
 In<double> matrix_of(const Tensor& tensor, Index position) {
   const auto [batches, heads, n, width] = four_axes(tensor.shape);
   return {tensor.values.data() + position * n * width, n, width, width};
@@ -80,7 +90,7 @@ In<double> matrix_of(const Tensor& tensor, Index position) {
 }  // namespace
 
 NamedTensors read_tensors(const std::filesystem::path& path, const std::vector<std::string>& only,
-                          const std::vector<std::string>& if_there) {
+                          const std::vector<std::string>& if_there, std::vector<std::string>* left_out) {
   size_of_regular_file(path);  // throws if it is not a regular file
   const std::string start = first_bytes(path);
   const bool zip = start.starts_with("PK"), npz = path.extension() == ".npz";
@@ -89,8 +99,8 @@ NamedTensors read_tensors(const std::filesystem::path& path, const std::vector<s
   if (path.extension() == ".safetensors" && zip)
     throw Misuse(fmt::format("{}: a zip archive, no safetensors file; name it .npz if NumPy wrote it", path.string()));
   if (path.extension() == ".safetensors" || (!npz && !zip && start.ends_with('{') && start.size() == 9))
-    return read_safetensors(path, only, if_there);
-  if (npz || zip) return read_npz(path, only, if_there);
+    return read_safetensors(path, only, if_there, left_out);
+  if (npz || zip) return read_npz(path, only, if_there, left_out);
   if (path.extension() == ".pt" || path.extension() == ".pth") refuse_file_of_pytorch(path.string());
   throw Misuse(fmt::format("{}: neither .safetensors nor .npz by its name and first bytes; convert it to one of them",
                            path.string()));
@@ -128,7 +138,9 @@ Extras AttentionFile::extras(Index batch, Index head) const {
 AttentionFile read_attention_file(const std::filesystem::path& path, const std::vector<Need>& needs) {
   std::vector<std::string> if_there;
   for (const Need& need : needs) if_there.push_back(need.name);
-  auto tensors = read_tensors(path, {"q", "k", "v"}, if_there);
+  std::vector<std::string> left_out;
+  auto tensors = read_tensors(path, {"q", "k", "v"}, if_there, &left_out);
+  refuse_masks(left_out, path.string());
   AttentionFile file;
   file.q = std::move(tensors["q"]);
   file.k = std::move(tensors["k"]);

@@ -18,10 +18,11 @@ struct Tensor {
 using NamedTensors = std::map<std::string, Tensor>;
 
 // The tensors of a .safetensors (F16, BF16, F32, F64) or .npz (f2, f4, f8, either byte order, C or Fortran order) file.
-// only: names to read; empty reads all. if_there: names to read as well where the file has them. Throws Misuse that
-// says what is wrong, where, and what was expected. Never allocates more than a constant times the file's size.
+// only: names to read; empty reads all. if_there: names to read as well where the file has them. left_out, unless it is
+// null, gets the names of the others. Throws Misuse that says what is wrong, where, and what was expected. Never
+// allocates more than a constant times the file's size.
 NamedTensors read_tensors(const std::filesystem::path& path, const std::vector<std::string>& only = {},
-                          const std::vector<std::string>& if_there = {});
+                          const std::vector<std::string>& if_there = {}, std::vector<std::string>* left_out = nullptr);
 
 // A tensor with 1 or 2 axes as a matrix (1 axis: one row), and back.
 Matrix<double> as_matrix(const Tensor& tensor, const std::string& name);
@@ -44,7 +45,7 @@ struct AttentionFile {
 };
 
 // Reads and checks q, k, v: same layout, d equal for q and k, nk equal for k and v, every value finite. Of the needs it
-// reads what the file has. Throws Misuse.
+// reads what the file has. A mask beside them is refused, because attention to a file's heads has none. Throws Misuse.
 AttentionFile read_attention_file(const std::filesystem::path& path, const std::vector<Need>& needs = {});
 
 }  // namespace attnbench

@@ -97,7 +97,7 @@ std::string shown(std::span<const Index> shape) { return fmt::format("[{}]", fmt
 
 std::vector<std::string> names_to_read(const std::filesystem::path& path, const std::vector<std::string>& only,
                                        const std::vector<std::string>& if_there,
-                                       const std::vector<std::string>& present) {
+                                       const std::vector<std::string>& present, std::vector<std::string>* left_out) {
   for (const auto& name : only) {
     if (std::find(present.begin(), present.end(), name) != present.end()) continue;
     constexpr size_t most_listed = 32;  // keep the message short
@@ -109,10 +109,14 @@ std::vector<std::string> names_to_read(const std::filesystem::path& path, const 
   }
   if (only.empty()) return present;
   std::vector<std::string> names = only;
-  for (const auto& name : if_there) {
-    const auto among = [&](const auto& all) { return std::find(all.begin(), all.end(), name) != all.end(); };
-    if (among(present) && !among(names)) names.push_back(name);
-  }
+  const auto among = [](const auto& all, const std::string& name) {
+    return std::find(all.begin(), all.end(), name) != all.end();
+  };
+  for (const auto& name : if_there)
+    if (among(present, name) && !among(names, name)) names.push_back(name);
+  if (left_out)
+    for (const auto& name : present)
+      if (!among(names, name)) left_out->push_back(name);
   return names;
 }
 

@@ -34,10 +34,10 @@ std::string shown(std::string_view name);
 std::string shown(std::span<const Index> shape);  // "[2, 3]"
 
 // The names to read: `only` if all are present (otherwise Misuse, which lists the present ones), and those of
-// `if_there` that are present; all names if `only` is empty.
+// `if_there` that are present; all names if `only` is empty. left_out, unless it is null, gets the others.
 std::vector<std::string> names_to_read(const std::filesystem::path& path, const std::vector<std::string>& only,
                                        const std::vector<std::string>& if_there,
-                                       const std::vector<std::string>& present);
+                                       const std::vector<std::string>& present, std::vector<std::string>* left_out);
 
 // Size of a regular file. Throws Misuse if it does not exist or cannot be read.
 std::uintmax_t size_of_regular_file(const std::filesystem::path& path);

@@ -86,7 +86,9 @@ void attend_heads(const AttendRequest& request, const GivenHeads<T>& given, Cont
                                          .streams = Streams(request.seed),
                                          .head = h,
                                          .calibration = learnt_view ? &*learnt_view : nullptr,
-                                         .state = state});
+                                         .state = state,
+                                         .layer = request.place.layer,
+                                         .layers = request.place.layers});
     if (state && b == 0) refuse_unknown(params, *state, method->state());
     if (results.states && b == 0) results.states->push_back(method->state());
     return method;

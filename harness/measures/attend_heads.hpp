@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "harness/core/layer_place.hpp"
 #include "harness/core/needs.hpp"
 
 namespace attnbench {
@@ -25,6 +26,7 @@ struct AttendRequest {
   std::uint64_t seed = 1;
   // Tensors to use instead of drawing or learning them: none, one set for all heads, or one for each head.
   std::vector<Tensors> states = {};
+  LayerPlace place = {};
   // Who gives the heads, and how to give what a method needs beside Q, K and V: see extras_for.
   std::string giver = "the caller";
   std::function<std::string(const Need&)> advice = {};

@@ -94,7 +94,7 @@ PyObject* Declared::arguments(const Draw& draw) const {
   const auto seed = static_cast<std::uint32_t>(generator() >> 32);
   return in_python(file, [&] {
     return py::make_tuple(py::reinterpret_steal<py::dict>(values(draw.params)), tuple_of(draw.shape), seed,
-                          calibration_of(draw, fitted), injected_state(draw))
+                          calibration_of(draw, fitted), injected_state(draw), draw.layer, draw.layers)
         .release()
         .ptr();
   });
@@ -184,8 +184,15 @@ Work Declared::cost(const Params& params, const Shape& shape, Work otherwise) co
   return in_python(file, [&] {
     const py::object said = held(object).attr("cost")(py::reinterpret_steal<py::dict>(values(params)), tuple_of(shape));
     if (said.is_none()) return otherwise;
-    const auto [flops, exps] = said.cast<std::pair<double, double>>();
-    return Work{.flops = flops, .exps = exps};
+    const auto [least, most, exps] = said.cast<std::tuple<double, double, double>>();
+    return Work{.flops = most, .exps = exps};
+  });
+}
+
+double Declared::least_flops(const Params& params, const Shape& shape) const {
+  return in_python(file, [&] {
+    const py::tuple said = held(object).attr("cost")(py::reinterpret_steal<py::dict>(values(params)), tuple_of(shape));
+    return said[0].cast<double>();
   });
 }
 

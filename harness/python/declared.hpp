@@ -58,6 +58,7 @@ struct Declared {
   // The class's own memory and cost; `otherwise` if it gives none.
   double memory(const Params& params, const Shape& shape, double otherwise) const;
   Work cost(const Params& params, const Shape& shape, Work otherwise) const;
+  double least_flops(const Params& params, const Shape& shape) const;  // if gives_cost
   double decoder_bytes(const Params& params, const Shape& shape) const;
   // The outputs of the authors' code that the class names for these parameters.
   std::vector<Golden> golden(const Params& params) const;

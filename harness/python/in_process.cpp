@@ -96,7 +96,8 @@ struct Wanted {
   std::string spec, what;  // what: "out", "attention" or "kernel"
   bool causal;
   std::uint64_t seed;
-  std::vector<Tensors> states;  // none, one for all heads, or one for each
+  std::vector<Tensors> states = {};  // none, one for all heads, or one for each
+  LayerPlace place = {};
 };
 
 // out [b, h, nq, dv], attention and kernel [b, h, nq, nk].
@@ -128,6 +129,7 @@ py::array attend(const Wanted& wanted, const Heads<T>& given, const std::optiona
                    .causal = wanted.causal,
                    .seed = wanted.seed,
                    .states = wanted.states,
+                   .place = wanted.place,
                    .giver = "extra",
                    .advice = [](const Need& need) { return fmt::format("give extra={{\"{}\": array}}", need.name); }},
                   heads, context, results);
@@ -176,10 +178,10 @@ std::vector<Tensors> states_of(const StateArrays& arrays) {
 py::array attend_arrays(const std::string& spec, const std::string& what, const py::array& q, const py::array& k,
                         const py::array& v, bool causal, std::uint64_t seed, bool scaled,
                         const std::optional<std::vector<py::array>>& calibration,
-                        const std::optional<StateArrays>& state, const ExtraArrays& extra,
+                        const std::optional<StateArrays>& state, const ExtraArrays& extra, LayerPlace place,
                         std::vector<Tensors>* drawn) {
   refuse_unknown_extras(spec, extra);
-  Wanted wanted{.spec = spec, .what = what, .causal = causal, .seed = seed};
+  Wanted wanted{.spec = spec, .what = what, .causal = causal, .seed = seed, .place = place};
   if (state) wanted.states = states_of(*state);
   const double scale = scale_of(q, scaled);
   std::optional<Heads<double>> learnt;
@@ -204,7 +206,7 @@ py::dict drawn_state(const std::string& spec, const py::array& q, const py::arra
                      std::uint64_t seed, bool scaled, const std::optional<std::vector<py::array>>& calibration,
                      const ExtraArrays& extra) {
   std::vector<Tensors> drawn;
-  attend_arrays(spec, "out", q, k, v, causal, seed, scaled, calibration, std::nullopt, extra, &drawn);
+  attend_arrays(spec, "out", q, k, v, causal, seed, scaled, calibration, std::nullopt, extra, {}, &drawn);
   py::dict all;
   for (const auto& [name, first] : drawn[0]) {
     py::list arrays;
@@ -288,12 +290,14 @@ py::dict summaries(const std::string& plural) {
 }  // namespace
 
 void add_functions(py::module_& module) {
-  module.def("attend", [](const std::string& spec, const std::string& what, const py::array& q, const py::array& k,
-                          const py::array& v, bool causal, std::uint64_t seed, bool scaled,
-                          const std::optional<std::vector<py::array>>& calibration,
-                          const std::optional<StateArrays>& state, const ExtraArrays& extra) {
-    return attend_arrays(spec, what, q, k, v, causal, seed, scaled, calibration, state, extra, nullptr);
-  });
+  module.def(
+      "attend",
+      [](const std::string& spec, const std::string& what, const py::array& q, const py::array& k, const py::array& v,
+         bool causal, std::uint64_t seed, bool scaled, const std::optional<std::vector<py::array>>& calibration,
+         const std::optional<StateArrays>& state, const ExtraArrays& extra, const std::pair<Index, Index>& place) {
+        return attend_arrays(spec, what, q, k, v, causal, seed, scaled, calibration, state, extra,
+                             {.layer = place.first, .layers = place.second}, nullptr);
+      });
   module.def("state", drawn_state);
   module.def("theory", theory_of);
   module.def("check", checked);

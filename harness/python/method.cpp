@@ -303,6 +303,10 @@ MethodEntry entry_of(const DeclaredClass& declared) {
   if (declared->transcribes)
     entry.transcription = [declared](const Draw& draw, const Approximation<double>&, const Head<double>& head,
                                      Mask mask) { return declared->transcription(draw, head, mask); };
+  if (declared->gives_cost)
+    entry.least_flops = [declared](const Params& params, const Shape& shape) {
+      return declared->least_flops(params, shape);
+    };
   if (declared->gives_decoder_bytes)
     entry.decoder_bytes = [declared](const Params& params, const Shape& shape) {
       return declared->decoder_bytes(params, shape);

@@ -43,8 +43,9 @@ def attend(
     calibration: Sequence[NDArray[Any]] | None,
     state: Mapping[str, NDArray[Any]] | None,
     extra: Mapping[str, NDArray[Any]],
+    place: tuple[int, int],
 ) -> NDArray[Any]:
-    """what: "out", "attention" or "kernel". Arrays are [batch, heads, n, d]."""
+    """what: "out", "attention" or "kernel". Arrays are [batch, heads, n, d]. place: the layer, and how many there are."""
 
 def state(
     spec: str,

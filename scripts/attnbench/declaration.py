@@ -38,11 +38,6 @@ NORMALISERS = ("row_sums", "none", "l2")
 GRADIENTS = "gradients(self, q, k, v, causal, g)"
 
 
-def computes_attention(cls: type) -> bool:
-    """Whether a class is a method: it has attend, or features_q and features_k."""
-    return bool(own(cls, Method, "attend") or (own(cls, Method, "features_q") and own(cls, Method, "features_k")))
-
-
 def _of_rows(out: tuple[Any, ...] | list[Any]) -> Any:
     """The rows of a result, but no (out, weights), as torch.nn.MultiheadAttention returns them."""
     try:
@@ -89,7 +84,7 @@ class Declaration(Entry):
 
     kind = "method"
     base = Method
-    constructor: tuple[str, ...] = ("parameters", "shape", "seed", "calibration", "state")
+    constructor: tuple[str, ...] = ("parameters", "shape", "seed", "calibration", "state", "layer", "layers")
 
     def __init__(self, cls: type[Any], file: str, module: str = "") -> None:
         """module: the name by which the file is imported, if it is."""
@@ -224,20 +219,27 @@ class Declaration(Entry):
             parts.append(f"memory assumed: {'linear attention' if not self.attends else 'three n x n arrays'}")
         self.cost_text = "; ".join([*parts, self.cost_text])
 
-    def make(self, values: dict[str, Any], shape: tuple[Any, ...], seed: int, calibration: Any, state: Any) -> Any:
-        """An instance: one draw for one head."""
+    def make(self, *draw: Any) -> Any:
+        """An instance: one draw for one head, from the parameters, the sizes, a seed, the calibration head or None, the
+        state or None, the number of its layer, and how many layers there are.
+        """
         if self.batched:
-            return self._make_all([(values, shape, seed, calibration, state)])
+            return self._make_all([draw])
+        values, shape, seed, calibration, state, layer, layers = draw
         learnt = None if calibration is None else Calibration(*calibration)
-        return self._made(values, shape=Shape(*shape), seed=seed, calibration=learnt, state=state)
+        return self._made(
+            values, shape=Shape(*shape), seed=seed, calibration=learnt, state=state, layer=layer, layers=layers
+        )
 
     def _make_all(self, draws: list[tuple[Any, ...]]) -> Any:
         """An instance that is the draws of several heads. draws: what `make` takes, of each."""
-        values, shape, *_ = draws[0]
+        values, shape, _, _, _, layer, layers = draws[0]
         seeds, calibrations, states = ([draw[place] for draw in draws] for place in (2, 3, 4))
         learnt = None if calibrations[0] is None else Calibration(*(np.stack(arrays) for arrays in zip(*calibrations)))
         state = None if states[0] is None else {name: np.stack([s[name] for s in states]) for name in states[0]}
-        return self._made(values, shape=Shape(*shape), seeds=seeds, calibration=learnt, state=state)
+        return self._made(
+            values, shape=Shape(*shape), seeds=seeds, calibration=learnt, state=state, layer=layer, layers=layers
+        )
 
     def _checked_claims(self, said: Any) -> dict[str, Any]:
         if not isinstance(said, Mapping):
@@ -274,13 +276,14 @@ class Declaration(Entry):
             checked.setdefault("no_form", "it has a causal form only")
         return checked
 
-    def cost(self, values: dict[str, Any], shape: tuple[Any, ...]) -> tuple[float, float] | None:
-        """FLOPs and exponentials of one attend."""
+    def cost(self, values: dict[str, Any], shape: tuple[Any, ...]) -> tuple[float, float, float] | None:
+        """FLOPs of one attend, the least and the most that the data may make it do, and exponentials."""
         if self._cost is None:
             return None
         said = self._cost(values, Shape(*shape))
         flops, exps = said if isinstance(said, tuple) else (said, 0.0)
-        return float(flops), float(exps)
+        least, most = flops if isinstance(flops, tuple) else (flops, flops)
+        return float(least), float(most), float(exps)
 
     def memory(self, values: dict[str, Any], shape: tuple[Any, ...]) -> float | None:
         """Bytes of one attend beyond its inputs and output."""

@@ -6,14 +6,15 @@ import inspect
 from typing import Any
 
 from attnbench._native import Misuse
-from attnbench.declaration import Declaration, computes_attention
+from attnbench.adapted import adapted, computes_attention
+from attnbench.declaration import Declaration
 from attnbench.entry import Entry
 from attnbench.experiments import Experiment, ExperimentDeclaration
 from attnbench.inputs import Input, InputDeclaration
 from attnbench.torch_declaration import TorchDeclaration, computes_by_torch
 
 EXPECTED = (
-    "a method has attend(self, q, k, v, causal), or features_q and features_k(self, x); an input derives from "
+    "a method has attend(self, q, k, v, causal), features_q and features_k(self, x), or a decoder(self, shape); an input derives from "
     "attnbench.Input, and an experiment from attnbench.Experiment"
 )
 
@@ -34,4 +35,4 @@ def entry_of(cls: type[Any], file: str, module: str = "") -> Entry:
     if len(kinds) != 1:
         count = "of two kinds" if kinds else "of no kind"
         raise Misuse(f"class {cls.__name__} is {count}: {EXPECTED}")
-    return kinds[0](cls, file, module)
+    return kinds[0](adapted(cls) if computes_attention(cls) else cls, file, module)

@@ -103,7 +103,7 @@ def _applied(
     injected = None if state is None else {name: np.asarray(x, dtype=np.float64) for name, x in state.items()}
     result = _native.attend(
         spec, what, _four_axes(q, "q"), _four_axes(k, "k"), _four_axes(v, "v"), causal, seed, scaled, learnt, injected,
-        _further(extra),
+        _further(extra), (0, 1),
     )  # fmt: skip
     return result.reshape(q.shape[:-2] + result.shape[-2:])
 

@@ -222,12 +222,13 @@ def applied(spec: str, call: Call, seed: int, calibration: Heads | None = None, 
     out = np.zeros((*call.q.shape[:3], call.v.shape[3]), dtype=np.float32)
     of_layer = zlib.crc32(f"{seed} layer {call.layer}".encode())
     learnt = None if calibration is None else [x[None].astype(np.float64) for x in calibration]
+    place = (call.layer, call.layers) if call.layers > 0 else (0, 1)
     texts = []
 
     def attend(q: Array, k: Array, v: Array, causal: bool) -> Array:
         arrays = [np.ascontiguousarray(x[None]) for x in (q, k, v)]
         made: Array = _native.attend(
-            spec, "out", arrays[0], arrays[1], arrays[2], causal, of_layer, False, learnt, None, {}
+            spec, "out", arrays[0], arrays[1], arrays[2], causal, of_layer, False, learnt, None, {}, place
         )[0]
         return made
 

@@ -61,14 +61,15 @@ class Call(NamedTuple):
     """of the logits"""
     same_tokens: bool
     """queries and keys are of the same tokens, as far as the module's name tells"""
+    layers: int = 0
+    """how many layers the model has; 0: it does not use the interface, and nothing tells"""
 
 
 Handler = Callable[[Call], Any]
 """The output [batch, heads, nq, dv]; None if the model's own attention shall compute it."""
 
-_open: dict[int, list[tuple[int, str, Handler]]] = (
-    {}
-)  # by id of a module: its layer, its name, and who is asked last to first
+# By id of a module: its layer, how many there are, its name, and who is asked, last to first.
+_open: dict[int, list[tuple[int, int, str, Handler]]] = {}
 _own: dict[int, str] = {}  # by id of a module: the name of the model's own attention
 
 
@@ -143,7 +144,7 @@ def _by_interface(model: Any, names: list[str], handler: Handler) -> Iterator[No
         _own.update(before)
         model.set_attn_implementation(NAME)
     for layer, name, module in modules:
-        _open.setdefault(id(module), []).append((layer, name, handler))
+        _open.setdefault(id(module), []).append((layer, len(names), name, handler))
     try:
         yield
     finally:
@@ -159,11 +160,12 @@ def _by_interface(model: Any, names: list[str], handler: Handler) -> Iterator[No
 
 def _attention(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **given: Any) -> tuple[Any, Any]:
     """The function of the interface: [batch, n, heads, dv], and no weights."""
-    for layer, name, handler in reversed(_open.get(id(module), [])):
+    for layer, layers, name, handler in reversed(_open.get(id(module), [])):
         where = f"layer {layer} ({name})"
         crossed = CROSSED.search(name) is not None
         causal, scaling = _causal(module, query, given, crossed), _scaling(query, given)
-        call = Call(layer, where, *_broadcast(where, query, key, value, attention_mask), causal, scaling, not crossed)
+        tensors = _broadcast(where, query, key, value, attention_mask)
+        call = Call(layer, where, *tensors, causal, scaling, not crossed, layers)
         refuse_unknown(where, given)
         output = handler(call)
         if output is not None:

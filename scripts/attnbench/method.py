@@ -94,11 +94,12 @@ class Method:
 
     One instance is one draw for one head: what is random is drawn by the constructor, from its seed alone, and
     afterwards nothing changes. The constructor is given those of these that it names: `shape` (Shape), `seed` (int),
-    `parameters` (dict), each parameter by its own name, `calibration` (Calibration or None), and `state` (what state()
-    gave, to be used instead of drawing, or None).
+    `parameters` (dict), each parameter by its own name, `calibration` (Calibration or None), `state` (what state() gave, to
+    be used instead of drawing, or None), and `layer` and `layers` (int: the head's place in a model, 0 of 1 by itself).
 
-    q and k are scaled by d^-1/4 each: the weights that softmax normalises are exp(q @ k.T). All arrays are read-only
-    views of the caller's memory.
+    q and k are scaled by d^-1/4 each: the weights that softmax normalises are exp(q @ k.T). A function of q and k that has
+    one more argument `scale` gets them unscaled, and the weights are exp(scale * q @ k.T). All arrays are read-only views
+    of the caller's memory.
     """
 
     exponents: bool = False
@@ -156,7 +157,8 @@ class Method:
 
     def decoder(self, shape: Shape) -> Any:
         """An object that has taken in no token: step(q, k, v) of one token gives its row [1, dv] of causal attention,
-        bytes() is what it keeps, and prefill(q, k, v), if it is there, takes in several tokens."""
+        bytes() is what it keeps, and prefill(q, k, v), if it is there, takes in several tokens. A class without attend
+        attends by its steps."""
         raise NotImplementedError
 
     def gradients(self, q: Array, k: Array, v: Array, causal: bool, g: Array) -> tuple[Array, Array, Array]:

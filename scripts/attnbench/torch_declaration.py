@@ -79,7 +79,7 @@ class TorchDeclaration(Declaration):
     def _make_all(self, draws: list[tuple[Any, ...]]) -> Placed:
         from attnbench import torch_backend
 
-        values, given, *_ = draws[0]
+        values, given, _, _, _, layer, layers = draws[0]
         shape = Shape(*given)
         place = torch_backend.place_of(values["device"], values["dtype"], shape.dtype, values["compile"])
         seeds, calibrations, states = ([draw[item] for draw in draws] for item in (2, 3, 4))
@@ -92,7 +92,7 @@ class TorchDeclaration(Declaration):
         instance = self._made(
             {name: value for name, value in values.items() if name not in PLACE},
             shape=shape._replace(dtype=place.dtype_name), seeds=seeds, calibration=learnt, state=state,
-            device=place.device, dtype=place.dtype, compile=place.compile,
+            layer=layer, layers=layers, device=place.device, dtype=place.dtype, compile=place.compile,
         )  # fmt: skip
         own_gradients = own(self.cls, Method, "gradients") is not None
         return torch_backend.Placed(instance, place, self.takes_causal, own_gradients, self.differentiates)

@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+"""Methods whose functions have another form: on q and k that are not scaled, a decoder alone, a layer, a range of costs.
+
+Run as tests/plugins/other_forms_test.py BUILD_FOLDER.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parent / "python/other_forms.py"
+BUILD = Path()
+
+
+def attnbench(*words: str, plugin: Path = SOURCE) -> subprocess.CompletedProcess[str]:
+    command = [str(BUILD / "attnbench"), *words, "--plugin", str(plugin)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
+
+
+class OtherFormsTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def checked(self, spec: str, code: int) -> str:
+        made = attnbench("check", spec)
+        self.assertEqual(made.returncode, code, made.stdout + made.stderr)
+        return made.stdout
+
+    def test_functions_that_name_scale_get_q_and_k_before_they_are_scaled(self) -> None:
+        report = self.checked("unscaled", 0)
+        for claim in ("formula", "exact", "decoder", "gradients", "second-paths", "causal", "lengths"):
+            self.assertRegex(report, rf"(?m)^  {claim} +PASS", claim)
+        self.assertRegex(self.checked("static-unscaled", 0), r"(?m)^  exact +PASS")
+        report = self.checked("unscaled-that-scales-twice", 1)
+        for claim in ("formula", "exact", "decoder"):
+            self.assertRegex(report, rf"(?m)^  {claim} +FAIL", claim)
+
+    def test_a_decoder_alone_attends_by_its_steps(self) -> None:
+        report = self.checked("by-its-decoder", 0)
+        for claim in ("formula", "decoder", "causal", "row-sums"):
+            self.assertRegex(report, rf"(?m)^  {claim} +PASS", claim)
+        made = attnbench("run", "attention-error", "--method", "by-its-decoder", "-n", "32",
+                         "--results", str(self.folder / "r.db"))  # fmt: skip
+        self.assertIn("it has a causal form only", made.stdout + made.stderr)
+
+    def test_a_decoder_alone_is_refused_where_it_cannot_give_attend(self) -> None:
+        plugin = self.folder / "mine.py"
+        decoder = "    def decoder(self, shape):\n        return None\n"
+        for further, words in (
+            ("batched = True", "has batched = True and a decoder alone; add attend"),
+            ('needs = {"w": ("d", 1)}', "its array w has the rows"),
+        ):
+            plugin.write_text(f"class Mine:\n    {further}\n{decoder}")
+            made = attnbench("check", "mine", plugin=plugin)
+            self.assertEqual(made.returncode, 2, made.stdout + made.stderr)
+            self.assertIn(words, made.stderr)
+
+    def test_a_constructor_is_told_its_layer(self) -> None:
+        results = str(self.folder / "r.db")
+        made = attnbench("run", "model-loss:replaced=2", "--method", "of-its-layer", "--input", "model", "-n", "64",
+                         "--results", results)  # fmt: skip
+        self.assertRegex(made.stdout + made.stderr, r"layer 2 of [3-9]\d*")
+
+    def test_a_cost_may_be_a_range(self) -> None:
+        self.assertRegex(self.checked("skipping", 0), r"(?m)^  work +PASS")
+        self.assertRegex(self.checked("skipping-as-if-it-did-not", 0), r"(?m)^  work +SKIPPED +unproved")
+        self.assertRegex(self.checked("skipping-less", 1), r"(?m)^  work +FAIL")
+
+
+if __name__ == "__main__":
+    BUILD = Path(sys.argv.pop())
+    unittest.main()

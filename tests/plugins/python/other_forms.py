@@ -1,0 +1,157 @@
+"""Methods whose functions have another form than attend(self, q, k, v, causal) on scaled q and k."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import attnbench
+from attnbench.method import Array, Shape
+
+
+def visible(logits: Array, causal: bool) -> Array:
+    return np.where(np.tri(*logits.shape, dtype=bool), logits, -np.inf) if causal else logits
+
+
+def softmax(logits: Array) -> Array:
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+class Cache:
+    """Keys and values, as a decoder keeps them."""
+
+    def __init__(self) -> None:
+        self.k: list[Array] = []
+        self.v: list[Array] = []
+
+    def bytes(self) -> int:
+        return sum(x.nbytes for x in [*self.k, *self.v])
+
+    def row(self, logits_of: Any, k: Array, v: Array) -> Array:
+        self.k.append(np.array(k))
+        self.v.append(np.array(v))
+        return softmax(logits_of(np.concatenate(self.k))) @ np.concatenate(self.v)
+
+
+class UnscaledCache(Cache):
+    def step(self, q: Array, k: Array, v: Array, scale: float) -> Array:
+        return self.row(lambda keys: scale * (q @ keys.T), k, v)
+
+
+class Unscaled:
+    """Softmax by functions that scale q and k themselves."""
+
+    claims = {"row_stochastic": True, "exact_when": "always"}
+
+    def attend(self, q: Array, k: Array, v: Array, causal: bool, scale: float) -> Array:
+        return softmax(visible(scale * (q @ k.T), causal)) @ v
+
+    def kernel(self, q: Array, k: Array, scale: float) -> Array:
+        return np.exp(scale * (q @ k.T))
+
+    def transcription(self, q: Array, k: Array, v: Array, causal: bool, scale: float) -> Array:
+        out = np.zeros((len(q), v.shape[1]))
+        for i, query in enumerate(q):
+            seen = i + 1 if causal else len(k)
+            weights = [np.exp(scale * (query @ key)) for key in k[:seen]]
+            out[i] = sum(w * value for w, value in zip(weights, v)) / sum(weights)
+        return out
+
+    def gradients(
+        self, q: Array, k: Array, v: Array, causal: bool, g: Array, scale: float
+    ) -> tuple[Array, Array, Array]:
+        weights = softmax(visible(scale * (q @ k.T), causal))
+        of_weights = g @ v.T
+        of_logits = weights * (of_weights - (weights * of_weights).sum(axis=1, keepdims=True))
+        return scale * of_logits @ k, scale * of_logits.T @ q, weights.T @ g
+
+    def decoder(self, shape: Shape) -> UnscaledCache:
+        return UnscaledCache()
+
+
+class UnscaledThatScalesTwice(Unscaled):
+    """The mistake that an author makes who does not know that q and k are scaled."""
+
+    def attend(self, q: Array, k: Array, v: Array, causal: bool, scale: float) -> Array:
+        return super().attend(q, k, v, causal, scale**2)
+
+
+class StaticUnscaled:
+    """The same in a static function."""
+
+    claims = {"exact_when": "always"}
+
+    @staticmethod
+    def attend(q: Array, k: Array, v: Array, causal: bool, scale: float) -> Array:
+        return softmax(visible(scale * (q @ k.T), causal)) @ v
+
+
+class DecayingCache(Cache):
+    def step(self, q: Array, k: Array, v: Array, gate: Array) -> Array:
+        self.gates = [*getattr(self, "gates", []), float(gate[0, 0])]
+        since = np.cumsum(self.gates[::-1])[::-1] - self.gates  # the gates behind each token
+        return self.row(lambda keys: q @ keys.T - since.astype(q.dtype), k, v)
+
+
+class ByItsDecoder:
+    """Softmax of logits less the gates since, by a decoder alone."""
+
+    needs = {"gate": ("n", 1, "uniform")}
+    claims = {"row_stochastic": True, "non_negative": True}
+
+    def decoder(self, shape: Shape) -> DecayingCache:
+        assert shape.causal
+        return DecayingCache()
+
+    def transcription(self, q: Array, k: Array, v: Array, causal: bool, gate: Array) -> Array:
+        out = np.zeros((len(q), v.shape[1]))
+        for i, query in enumerate(q):
+            weights = [np.exp(query @ k[j] - gate[j + 1 : i + 1].sum()) for j in range(i + 1)]
+            out[i] = sum(w * value for w, value in zip(weights, v)) / sum(weights)
+        return out
+
+
+class OfItsLayer:
+    """Ends by saying in which layer it is."""
+
+    def __init__(self, layer: int, layers: int) -> None:
+        self.place = f"layer {layer} of {layers}"
+
+    def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        raise attnbench.Skip(self.place)
+
+
+class Skipping:
+    """Softmax for the queries longer than the median, and 0 for the others: data decide what it does."""
+
+    def attend(self, q: Array, k: Array, v: Array) -> Array:
+        out = np.zeros((len(q), v.shape[1]), q.dtype)
+        lengths = (np.asarray(q) ** 2).sum(axis=1)
+        kept = lengths > np.median(lengths)
+        out[np.asarray(kept)] = softmax(q[np.asarray(kept)] @ k.T) @ v
+        return out
+
+    @staticmethod
+    def cost(parameters: dict[str, Any], shape: Shape) -> Any:
+        most = 2.0 * shape.nq * shape.nk * (shape.d + shape.dv)
+        return (0.0, most), 1.0 * shape.nq * shape.nk
+
+
+class SkippingAsIfItDidNot(Skipping):
+    """The same without a least: more than is seen."""
+
+    @staticmethod
+    def cost(parameters: dict[str, Any], shape: Shape) -> Any:
+        (_, most), exps = Skipping.cost(parameters, shape)
+        return most, exps
+
+
+class SkippingLess(Skipping):
+    """A most that is exceeded."""
+
+    @staticmethod
+    def cost(parameters: dict[str, Any], shape: Shape) -> Any:
+        (least, most), exps = Skipping.cost(parameters, shape)
+        return (least, most / 4), exps
