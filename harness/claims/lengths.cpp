@@ -1,6 +1,7 @@
-// The other claims use heads of up to 130 tokens, and do not see what begins behind them: a tile's number in 8 bits, a
-// residual of 128 tokens, sums of gates that lose their digits. Long heads get few queries, so that a plain
-// transcription can follow, unless the method takes heads with a query for each key alone.
+// The other claims use heads of up to 130 tokens of an even width, and do not see what begins behind them: a tile's
+// number in 8 bits, a position in 16, a residual of 128 tokens, sums of gates that lose their digits, a last column.
+// Long heads get few queries, so that a plain transcription can follow, unless the method takes heads with a query for
+// each key alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,6 +24,8 @@ constexpr Index d = 8, dv = 5;
 constexpr double most_units = 4;
 // Sanitizers look at memory, five times slower.
 constexpr Index long_head = sanitized ? 300 : 1100, longest_head = sanitized ? 600 : 5000;
+constexpr Index beyond_16_bits = 40'000;  // for methods that one query costs little
+constexpr double little = 2e8;            // FLOPs, and bytes
 
 // Queries [first, first + count) of a head with one query a key, at their places.
 Probe part_of(const Probe& whole, Index first, Index count, bool causal) {
@@ -34,9 +37,9 @@ Probe part_of(const Probe& whole, Index first, Index count, bool causal) {
   return {shape, {part.Q, part.K, part.V, *part.extra}};
 }
 
-// A single token, a single query, and three queries at the start, in the middle and at the end of long heads. A class
-// in Python is told no place: one query of a head is enough, as a transcription in plain loops may take a sum for each
-// key.
+// A single token, a single query, three queries at the start, in the middle and at the end of long heads, one query of
+// more keys than 16 bits count, and a head whose width is odd. A class in Python is told no place: one query of a head
+// is enough, as a transcription in plain loops may take a sum for each key.
 Probes long_probes(const Subject& subject, std::uint64_t seed) {
   Probes all;
   for (const Index n : {Index{1}, Index{130}, long_head, longest_head}) {
@@ -47,6 +50,13 @@ Probes long_probes(const Subject& subject, std::uint64_t seed) {
     for (const bool causal : {false, true})
       for (const Index first : places) all.push_back(part_of(whole, first, count, causal));
   }
+  const Shape one_query{.nq = 1, .nk = beyond_16_bits, .d = d, .dv = dv};
+  if (!sanitized && subject.claims(subject.params, one_query).no_form.empty() &&
+      subject.cost(subject.params, one_query).flops <= little && subject.memory(subject.params, one_query) <= little)
+    all.push_back(gaussian_probe(subject.params, one_query, seed));
+  for (const bool causal : {false, true})
+    all.push_back(gaussian_probe(subject.params,
+                                 {.nq = 90, .nk = 90, .d = d - 1, .dv = dv - 1, .mask = {.causal = causal}}, seed));
   return all;
 }
 

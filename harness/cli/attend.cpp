@@ -79,7 +79,7 @@ Tensor tensor_of(const std::vector<Index>& leading, Index rows, Index columns, c
 // The heads of a file, of a model or of a law, in double and scaled.
 struct Heads {
   std::vector<Index> leading = {};  // axes of the results before those of a head
-  Index batches = 1, heads = 1;
+  Index batches = 1, heads = 1, key_heads = 0;  // 0: as many as heads
   Index nq = 0, nk = 0, d = 0, dv = 0;
   std::function<HeadData<double>(Index batch, Index head)> scaled;
   std::string giver = {};
@@ -104,6 +104,7 @@ Heads heads_of_file(const std::string& path, const std::vector<Need>& needs) {
   return {.leading = file->leading,
           .batches = file->batches,
           .heads = file->heads,
+          .key_heads = file->key_heads,
           .nq = file->nq,
           .nk = file->nk,
           .d = file->d,
@@ -168,6 +169,7 @@ NamedTensors attend(const Arguments& arguments, const Params& params, const Head
   const GivenHeads<T> given{
       .batches = heads.batches,
       .heads = heads.heads,
+      .key_heads = heads.key_heads,
       .nq = heads.nq,
       .nk = heads.nk,
       .d = heads.d,

@@ -39,16 +39,19 @@ template <class T>
 class Joinable {
  public:
   virtual ~Joinable() = default;
-  // The instances are drawn for one shape. Null: this one takes one head a call, or they are not all of one
-  // configuration (per-head gives each head its own).
-  virtual std::unique_ptr<AllHeads<T>> joined(std::span<const std::unique_ptr<Approximation<T>>> instances) const = 0;
+  // The instances are drawn for one shape. key_heads: how many of their heads have keys of their own; each group of
+  // instances.size() / key_heads heads in a row shares keys and values. Null: this one takes one head per call, or they
+  // are not all of one configuration (per-head gives each head its own).
+  virtual std::unique_ptr<AllHeads<T>> joined(std::span<const std::unique_ptr<Approximation<T>>> instances,
+                                              Index key_heads) const = 0;
 };
 
-// Null if the method takes one head a call.
+// Null if the method takes one head per call. key_heads: 0 if each head has keys of its own.
 template <class T>
-std::unique_ptr<AllHeads<T>> all_heads(std::span<const std::unique_ptr<Approximation<T>>> instances) {
+std::unique_ptr<AllHeads<T>> all_heads(std::span<const std::unique_ptr<Approximation<T>>> instances,
+                                       Index key_heads = 0) {
   const auto* joinable = instances.empty() ? nullptr : dynamic_cast<const Joinable<T>*>(instances[0].get());
-  return joinable ? joinable->joined(instances) : nullptr;
+  return joinable ? joinable->joined(instances, key_heads > 0 ? key_heads : std::ssize(instances)) : nullptr;
 }
 
 }  // namespace attnbench

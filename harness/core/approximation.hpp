@@ -166,6 +166,7 @@ struct Claims {
   // Semicolons part several cases.
   std::string exact_when;
   Normaliser normaliser = Normaliser::row_sums;  // of the weights that kernel() gives
+  bool mixes_heads = false;                      // several heads in one call (AllHeads) are more than each by itself
   std::string no_extremes = {};  // why extreme Q and K give infinite numbers or lose all keys; empty: they do not
   // The claims that hold by construction, by the names that `check` gives them, and by what: {"rank", "the number of
   // its features"}.
@@ -226,7 +227,7 @@ struct MethodEntry {
   std::function<Work(const Params&, const Shape&)> cost;  // analytic, of one attend (methods.md H)
   // Where the data decide how much attend does: its fewest FLOPs, `cost` being the most. Empty: they do not.
   std::function<double(const Params&, const Shape&)> least_flops = {};
-  bool memory_assumed = false, cost_assumed = false;      // the author of a Python class gave none
+  bool memory_assumed = false, cost_assumed = false;  // the author of a Python class gave none
   // Asks a worker for a cost that must be measured (harness/experiment/measured_cost.hpp). Empty: this process may call
   // the method itself.
   std::function<std::optional<double>(const std::string& what, const Params&, const Shape&)> measured = {};

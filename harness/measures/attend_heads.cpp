@@ -135,7 +135,8 @@ void attend_heads(const AttendRequest& request, const GivenHeads<T>& given, Cont
       held.pop_back();
     }
     divide_budget<T>(methods, heads, mask, context);
-    const auto together = results.out.empty() ? nullptr : all_heads<T>(methods);
+    const auto together =
+        results.out.empty() ? nullptr : all_heads<T>(methods, std::ssize(methods) == given.heads ? given.key_heads : 0);
     std::vector<Matrix<T>> outputs(together ? heads.size() : 0, Matrix<T>(nq, given.dv));
     if (together) together->attend(heads, mask, context, outputs);
     for (size_t h = 0; h < methods.size(); ++h)

@@ -15,6 +15,7 @@ namespace attnbench {
 template <class T>
 struct GivenHeads {
   Index batches = 1, heads = 1;
+  Index key_heads = 0;  // of each batch, shared by equal groups of heads; 0: each head has its own
   Index nq = 0, nk = 0, d = 0, dv = 0;
   std::function<HeadData<T>(Index batch, Index head)> measured;
   std::function<HeadData<double>(Index batch, Index head)> calibration;  // called for fitted methods only

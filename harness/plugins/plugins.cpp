@@ -158,8 +158,10 @@ std::vector<fs::path> beside_plugins(bool (*matches)(const std::string& name, co
   return all;
 }
 
-// Tells the interpreter where attnbench.worker is.
-void show_package() {
+// Tells the interpreter where attnbench.worker is, and to hash texts alike in each process: a draw that depends on a
+// text's hash would be another one in each worker.
+void prepare_interpreter() {
+  setenv("PYTHONHASHSEED", "0", 0);
   const std::string package = python_path().string(), path = variable("PYTHONPATH");
   if (!package.empty() && path != package && !path.starts_with(package + ":"))
     setenv("PYTHONPATH", (path.empty() ? package : package + ":" + path).c_str(), 1);
@@ -206,7 +208,7 @@ void set_plugins(const Plugins& plugins) {
         "scripts/build.sh release",
         std::find_if(files.begin(), files.end(), is_python)->string(), (python_path() / "attnbench").string()));
   setenv(python_variable, required_interpreter(plugins.python).c_str(), 1);
-  show_package();
+  prepare_interpreter();
 }
 
 PluginFiles plugins_among(const std::vector<std::string>& source_files) {
@@ -236,7 +238,7 @@ std::string worker_variable(const PluginFiles& files) { return fmt::format("{}={
 
 void run_workers_by(const std::string& python) {
   interpreter = python;
-  show_package();
+  prepare_interpreter();
 }
 
 }  // namespace attnbench

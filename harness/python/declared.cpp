@@ -159,6 +159,7 @@ Claims Declared::claims(Claims known, const Params& params, const Shape& shape) 
     take("rank_at_most", known.rank_at_most, "rank");
     take("exact_when", known.exact_when);
     take("no_extremes", known.no_extremes);
+    known.mixes_heads = mixes_heads;
     if (said.contains("normaliser")) {
       const auto name = said["normaliser"].cast<std::string>();
       known.normaliser = name == "none" ? Normaliser::none : name == "l2" ? Normaliser::l2 : Normaliser::row_sums;

@@ -26,6 +26,7 @@ struct Declared {
   bool gives_memory = false;         // has memory(parameters, shape)
   bool gives_cost = false;           // has cost(parameters, shape)
   bool batched = false;              // attend takes the heads as the first axis of its arrays
+  bool mixes_heads = false;          // and a head's output depends on the others
   bool gives_kernel = false;         // has kernel(q, k)
   bool decodes = false;              // has decoder(shape)
   bool differentiates = false;       // has gradients(q, k, v, causal, g), or an attend for autograd

@@ -112,6 +112,7 @@ py::array attend(const Wanted& wanted, const Heads<T>& given, const std::optiona
   const py::gil_scoped_release released;
   const GivenHeads<T> heads{.batches = given.batches(),
                             .heads = given.heads(),
+                            .key_heads = given.K.shape(1),
                             .nq = nq,
                             .nk = nk,
                             .d = given.Q.shape(3),

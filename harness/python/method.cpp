@@ -40,11 +40,12 @@ template <class T>
 class PythonHeads final : public AllHeads<T> {
  public:
   // draws: the arguments of each head's draw.
-  PythonHeads(DeclaredClass declared, const std::vector<PyObject*>& draws) : declared_(std::move(declared)) {
+  PythonHeads(DeclaredClass declared, const std::vector<PyObject*>& draws, Index key_heads)
+      : declared_(std::move(declared)) {
     in_python(declared_->file, [&] {
       py::list all;
       for (PyObject* const one : draws) all.append(py::handle(one));
-      attend_ = py::handle(declared_->object).attr("attend_all")(all).release().ptr();
+      attend_ = py::handle(declared_->object).attr("attend_all")(all, key_heads).release().ptr();
       on_device_ = py::handle(attend_).attr("on_device").cast<bool>();
       trains_ = py::handle(attend_).attr("trains").cast<bool>();
     });
@@ -210,7 +211,8 @@ class PythonMethod final : public Approximation<T>, public Joinable<T> {
     return declared_->decodes ? python_decoder<T>(declared_, instance_, shape) : nullptr;
   }
   const Differentiable<T>* differentiable() const override { return gradients_.get(); }
-  std::unique_ptr<AllHeads<T>> joined(std::span<const std::unique_ptr<Approximation<T>>> instances) const override {
+  std::unique_ptr<AllHeads<T>> joined(std::span<const std::unique_ptr<Approximation<T>>> instances,
+                                      Index key_heads) const override {
     if (!declared_->batched) return nullptr;
     std::vector<PyObject*> draws;
     for (const auto& one : instances) {
@@ -218,7 +220,7 @@ class PythonMethod final : public Approximation<T>, public Joinable<T> {
       if (!same || same->declared_ != declared_ || !has_parameters_of(*same)) return nullptr;
       draws.push_back(same->draw_);
     }
-    return std::make_unique<PythonHeads<T>>(declared_, draws);
+    return std::make_unique<PythonHeads<T>>(declared_, draws, key_heads);
   }
   // The engine's matrix is divided by its row sums.
   const Factored<T>* factored() const override {
@@ -310,6 +312,12 @@ MethodEntry entry_of(const DeclaredClass& declared) {
   if (declared->gives_decoder_bytes)
     entry.decoder_bytes = [declared](const Params& params, const Shape& shape) {
       return declared->decoder_bytes(params, shape);
+    };
+  if (declared->mixes_heads)
+    entry.caveats = [name = declared->text.name](const Params&, const Shape&) -> std::vector<std::string> {
+      return {name +
+              " mixes heads, and experiments on single heads give it one at a time; speed, attnbench attend and "
+              "attnbench.hf give it all"};
     };
   if (declared->has_golden) entry.golden = [declared](const Params& params) { return declared->golden(params); };
   return entry;

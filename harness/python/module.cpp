@@ -115,6 +115,7 @@ void read_abilities(const py::object& object, Declared& declared) {
   declared.gives_memory = flag("gives_memory");
   declared.gives_cost = flag("gives_cost");
   declared.batched = flag("batched");
+  declared.mixes_heads = flag("mixes_heads");
   declared.gives_kernel = flag("gives_kernel");
   declared.decodes = flag("decodes");
   declared.differentiates = flag("differentiates");

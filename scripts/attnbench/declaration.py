@@ -91,8 +91,14 @@ class Declaration(Entry):
         self.cls = cls
         self.batched = self._takes_all_heads()
         if self.batched:
-            self.constructor = tuple("seeds" if name == "seed" else name for name in self.constructor)
+            self.constructor = tuple("seeds" if name == "seed" else name for name in self.constructor) + ("kv_heads",)
         super().__init__(cls, file, module)
+        self.mixes_heads = bool(getattr(cls, "mixes_heads", False))
+        if self.mixes_heads and not self.batched:
+            raise Misuse(
+                f"{self.where} has mixes_heads = True and takes one head per call; add batched = True, so that attend gets "
+                "[heads, n, d]"
+            )
         self.attends = own(cls, Method, "attend") is not None
         self.maps = own(cls, Method, "features_q") is not None and own(cls, Method, "features_k") is not None
         self.exponents = bool(getattr(cls, "exponents", False))
@@ -224,22 +230,25 @@ class Declaration(Entry):
         state or None, the number of its layer, and how many layers there are.
         """
         if self.batched:
-            return self._make_all([draw])
+            return self._make_all([draw], 1)
         values, shape, seed, calibration, state, layer, layers = draw
         learnt = None if calibration is None else Calibration(*calibration)
         return self._made(
             values, shape=Shape(*shape), seed=seed, calibration=learnt, state=state, layer=layer, layers=layers
         )
 
-    def _make_all(self, draws: list[tuple[Any, ...]]) -> Any:
-        """An instance that is the draws of several heads. draws: what `make` takes, of each."""
+    def _make_all(self, draws: list[tuple[Any, ...]], kv_heads: int) -> Any:
+        """An instance that is the draws of several heads. draws: what `make` takes, of each. kv_heads: how many of them
+        have keys of their own.
+        """
         values, shape, _, _, _, layer, layers = draws[0]
         seeds, calibrations, states = ([draw[place] for draw in draws] for place in (2, 3, 4))
         learnt = None if calibrations[0] is None else Calibration(*(np.stack(arrays) for arrays in zip(*calibrations)))
         state = None if states[0] is None else {name: np.stack([s[name] for s in states]) for name in states[0]}
         return self._made(
-            values, shape=Shape(*shape), seeds=seeds, calibration=learnt, state=state, layer=layer, layers=layers
-        )
+            values, shape=Shape(*shape), seeds=seeds, calibration=learnt, state=state, layer=layer, layers=layers,
+            kv_heads=kv_heads,
+        )  # fmt: skip
 
     def _checked_claims(self, said: Any) -> dict[str, Any]:
         if not isinstance(said, Mapping):
@@ -312,9 +321,9 @@ class Declaration(Entry):
         by_torch = self.tensors or getattr(self.cls, "backend", None) == "torch"
         return (counting.counted_in_torch if by_torch else counting.counted_in_numpy)(attend, *given)
 
-    def attend_all(self, draws: list[tuple[Any, ...]]) -> AllHeads:
+    def attend_all(self, draws: list[tuple[Any, ...]], kv_heads: int) -> AllHeads:
         """The instance that attends for the draws of several heads at once, on arrays [heads, n, d]."""
-        instance = self._make_all(draws)
+        instance = self._make_all(draws, kv_heads)
         return AllHeads(self._of_arrays(instance), len(draws), instance)
 
     def _of_arrays(self, instance: Any) -> Callable[..., Any]:

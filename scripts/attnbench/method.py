@@ -149,7 +149,12 @@ class Method:
     """attend takes and returns torch tensors, and autograd gives its gradients."""
 
     batched: bool = False
-    """attend takes [heads, n, d] arrays, and the constructor `seeds`, one a head, in place of `seed`."""
+    """attend takes [heads, n, d] arrays, and the constructor `seeds`, one for each head, in place of `seed`, and `kv_heads`:
+    how many of the heads have keys of their own. k and v have all heads; those of a group are equal."""
+
+    mixes_heads: bool = False
+    """With batched or backend: the output of a head depends on the other heads of the call. Experiments on single heads
+    give it one at a time, and say so."""
 
     def kernel(self, q: Array, k: Array) -> Array:
         """[nq, d], [nk, d] to [nq, nk]: the weights K before normalisation, of which attend makes its output."""

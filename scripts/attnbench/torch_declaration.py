@@ -76,7 +76,7 @@ class TorchDeclaration(Declaration):
 
         self.cost_text += f", PyTorch {torch.__version__}"
 
-    def _make_all(self, draws: list[tuple[Any, ...]]) -> Placed:
+    def _make_all(self, draws: list[tuple[Any, ...]], kv_heads: int) -> Placed:
         from attnbench import torch_backend
 
         values, given, _, _, _, layer, layers = draws[0]
@@ -92,7 +92,7 @@ class TorchDeclaration(Declaration):
         instance = self._made(
             {name: value for name, value in values.items() if name not in PLACE},
             shape=shape._replace(dtype=place.dtype_name), seeds=seeds, calibration=learnt, state=state,
-            layer=layer, layers=layers, device=place.device, dtype=place.dtype, compile=place.compile,
+            layer=layer, layers=layers, kv_heads=kv_heads, device=place.device, dtype=place.dtype, compile=place.compile,
         )  # fmt: skip
         own_gradients = own(self.cls, Method, "gradients") is not None
         return torch_backend.Placed(instance, place, self.takes_causal, own_gradients, self.differentiates)

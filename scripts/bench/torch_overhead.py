@@ -67,7 +67,7 @@ def main() -> None:
     values.update(device=asked.device, dtype=asked.dtype)
     shape = (asked.n, asked.n, asked.d, asked.d, False, 0, asked.n, "float32")
     draws = [(values, shape, seed, None, None) for seed in range(asked.heads)]
-    through = declaration.attend_all(draws)
+    through = declaration.attend_all(draws, len(draws))
     placed = declaration._make_all(draws)
     place = placed._place
     arrays = np.random.default_rng(1).standard_normal((3, asked.heads, asked.n, asked.d)).astype(np.float32)

@@ -299,7 +299,8 @@ template <class T, size_t shift>
 class InOneCall final : public Wrapped<T>, public Joinable<T> {
  public:
   using Wrapped<T>::Wrapped;
-  std::unique_ptr<AllHeads<T>> joined(std::span<const std::unique_ptr<Approximation<T>>> instances) const override {
+  std::unique_ptr<AllHeads<T>> joined(std::span<const std::unique_ptr<Approximation<T>>> instances,
+                                      Index) const override {
     return std::make_unique<Together>(instances);
   }
 

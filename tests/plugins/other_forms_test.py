@@ -12,6 +12,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import numpy as np
+
 SOURCE = Path(__file__).resolve().parent / "python/other_forms.py"
 BUILD = Path()
 
@@ -64,6 +66,28 @@ class OtherFormsTest(unittest.TestCase):
         made = attnbench("run", "model-loss:replaced=2", "--method", "of-its-layer", "--input", "model", "-n", "64",
                          "--results", results)  # fmt: skip
         self.assertRegex(made.stdout + made.stderr, r"layer 2 of [3-9]\d*")
+
+    def test_heads_may_share_keys_and_choose_together(self) -> None:
+        self.assertRegex(self.checked("shared-keys", 0), r"(?m)^  heads +PASS .*\(\d+ of \d+ tests\)")
+        self.assertRegex(self.checked("shared-keys-of-the-first", 1), r"(?m)^  heads +FAIL .* in one call")
+        self.assertRegex(self.checked("one-choice", 0), r"(?m)^  heads +SKIPPED +it says that it mixes heads")
+        generator = np.random.default_rng(1)
+        q, k, v = (generator.standard_normal((heads, 40, 8)) for heads in (6, 2, 2))
+        np.savez(self.folder / "heads.npz", q=q, k=k, v=v)
+        output = self.folder / "out.npz"
+        made = attnbench("attend", "one-choice", "--input", str(self.folder / "heads.npz"), "--output", str(output))
+        self.assertEqual(made.returncode, 0, made.stderr)
+        out = np.load(output)["out"]
+        for head in range(6):
+            group = slice(0, 3) if head < 3 else slice(3, 6)
+            logits = q[group] @ k[head // 3].T / 8**0.5
+            keys = np.argsort(-logits.max(axis=(0, 1)))[:8]
+            weights = np.exp(logits[head % 3][:, keys])
+            expected = weights / weights.sum(axis=1, keepdims=True) @ v[head // 3][keys]
+            np.testing.assert_allclose(out[head], expected, rtol=1e-9, atol=1e-12)
+        made = attnbench("run", "attention-error", "--method", "one-choice", "-n", "32",
+                         "--results", str(self.folder / "r.db"))  # fmt: skip
+        self.assertIn("one-choice mixes heads, and experiments on single heads give it one at a time", made.stderr)
 
     def test_a_cost_may_be_a_range(self) -> None:
         self.assertRegex(self.checked("skipping", 0), r"(?m)^  work +PASS")

@@ -155,3 +155,44 @@ class SkippingLess(Skipping):
     def cost(parameters: dict[str, Any], shape: Shape) -> Any:
         (least, most), exps = Skipping.cost(parameters, shape)
         return (least, most / 4), exps
+
+
+class SharedKeys:
+    """Softmax that reads each key once for all heads that share it."""
+
+    batched = True
+    claims = {"row_stochastic": True, "exact_when": "always"}
+
+    def __init__(self, seeds: list[int], kv_heads: int) -> None:
+        self.group = len(seeds) // kv_heads
+
+    def attend(self, q: Array, k: Array, v: Array) -> Array:
+        heads, nq, d = q.shape
+        keys, values = k[:: self.group], v[:: self.group]
+        of_groups = q.reshape(len(keys), self.group * nq, d)
+        return np.asarray(softmax(of_groups @ np.swapaxes(keys, 1, 2)) @ values).reshape(heads, nq, v.shape[2])
+
+
+class SharedKeysOfTheFirst(SharedKeys):
+    """It takes all heads to share one."""
+
+    def __init__(self, seeds: list[int], kv_heads: int) -> None:
+        super().__init__(seeds, 1)
+
+
+class OneChoice:
+    """The 8 keys of the largest logits over all heads that share keys, for all of these heads."""
+
+    batched = True
+    mixes_heads = True
+
+    def __init__(self, seeds: list[int], kv_heads: int) -> None:
+        self.kv_heads = kv_heads
+
+    def attend(self, q: Array, k: Array, v: Array) -> Array:
+        logits = q @ np.swapaxes(k, 1, 2)
+        out = np.zeros((*q.shape[:2], v.shape[2]), q.dtype)
+        for group in np.split(np.arange(len(q)), self.kv_heads):
+            keys = np.argsort(-logits[group].max(axis=(0, 1)))[:8]
+            out[group] = softmax(logits[group][:, :, keys]) @ v[group][:, keys]
+        return out
