@@ -13,6 +13,10 @@
 // decoder writes on: the method's rows then see the keys and values of an exact prompt. Losses and errors are those of
 // the rows behind it.
 //
+// A method may need an array beside Q, K and V, such as gates, which a model that was trained with softmax does not
+// have. Each head draws a row w for each column of it, and token i gets logistic(b + z_i) with z_i = w.x_i / |x_i|,
+// where x_i are its values in all heads, a linear function of its hidden state: z_i is standard normal over draws of w.
+//
 // The exact pass is computed once per text and kept with its hidden states, so that a pass whose first replaced head is
 // in layer l begins at layer l. Head h of layer l is head l H + h of a method that differs between heads (H heads a
 // layer): per-head with one spec for every head of the model assigns a method to each.
@@ -21,12 +25,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "harness/core/needs.hpp"
 #include "harness/core/scaling.hpp"
 #include "harness/core/shared_budget.hpp"
 #include "harness/experiment/experiment.hpp"
+#include "harness/random/normal.hpp"
 #include "harness/statistics/moments.hpp"
 
 namespace attnbench::model_loss {
@@ -251,6 +257,33 @@ CalibrationHeads calibration_heads(const Task& task) {
   });
 }
 
+bool is_drawn(const Need& need) {
+  return need.values != Need::Values::positions && (need.rows == "n" || need.rows == "nq");
+}
+
+// values: of a layer's heads. place: the number of the head in the model.
+template <class T>
+Extras drawn_gates(const Cell& cell, std::span<const HeadData<T>> values, Index place) {
+  Extras all;
+  const Shape& shape = cell.problem.shape;
+  for (const Need& need : needs_of(cell.method)) {
+    if (!is_drawn(need)) continue;
+    const Index columns = size_of(need, shape).second;
+    auto generator = Streams(cell.seed).stream("gates", need.name, place);
+    Matrix<double> z = Matrix<double>::Zero(shape.nk, columns);
+    Eigen::ArrayXd squares = Eigen::ArrayXd::Zero(shape.nk);
+    for (const HeadData<T>& head : values) {
+      const Matrix<double> V = head.V.template cast<double>();
+      z += V * standard_normal(generator, V.cols(), columns);
+      squares += V.array().square().rowwise().sum();
+    }
+    z.array().colwise() /= squares.sqrt().max(std::numeric_limits<double>::min());
+    if (need.values == Need::Values::uniform) z = 1 / (1 + (-cell.experiment.real("gates") - z.array()).exp());
+    all.emplace(need.name, extra_of(need, z));
+  }
+  return all;
+}
+
 template <class T>
 struct ApproximatePass {
   Matrix<T> last;         // hidden state
@@ -263,9 +296,10 @@ ApproximatePass<T> approximate_pass(const Task& task, const ExactPass<T>& exact)
   const Cell& cell = task.cell;
   const Shape& shape = cell.problem.shape;
   const ReplacedHeads replaced(cell.experiment.text("replaced"), std::ssize(exact.model->layers), exact.model->heads);
-  const Extras extra = extras_for(cell.method, shape, {}, "a layer of a model", [](const Need&) {
-    return "run an experiment on single heads, such as attention-error";
-  });
+  const auto extra_of_head = [&](std::span<const HeadData<T>> heads, Index place) {
+    return extras_for(cell.method, shape, drawn_gates<T>(cell, heads, place), "a layer of a model",
+                      [](const Need&) { return "run an experiment on single heads, such as attention-error"; });
+  };
   const bool fitted = find<MethodEntry>(cell.method.name()).fitted(cell.method);
   const auto calibration = fitted ? calibration_heads(task) : nullptr;
   std::vector<HeadData<double>> learnt_from;  // the heads of the layer
@@ -301,7 +335,8 @@ ApproximatePass<T> approximate_pass(const Task& task, const ExactPass<T>& exact)
     for (Index h = 0; h < exact.model->heads; ++h) {
       if (!replaced.has(layer, h)) continue;
       methods.push_back(drawn_for(layer, h));
-      inputs.push_back(prepared(cell, heads[static_cast<size_t>(h)], extra));
+      inputs.push_back(
+          prepared(cell, heads[static_cast<size_t>(h)], extra_of_head(heads, layer * exact.model->heads + h)));
     }
     divide_budget<T>(methods, inputs, shape.mask, task.context);
     if (task.doing) task.doing("measuring");
@@ -413,6 +448,14 @@ template <class T>
 void measure_as(const Task& task, Recorder& record) {
   const auto exact = exact_pass<T>(task);
   const ApproximatePass<T> pass = approximate_pass<T>(task, *exact);
+  std::vector<std::string> drawn;
+  for (const Need& need : needs_of(task.cell.method))
+    if (is_drawn(need)) drawn.push_back(need.name);
+  if (!drawn.empty())
+    record.note(
+        fmt::format("the model has no {} for {}: drawn, linear in the hidden state, and not trained "
+                    "(model-loss:gates={:g})",
+                    fmt::join(drawn, " and no "), task.cell.method.spec(), task.cell.experiment.real("gates")));
   const Losses losses = losses_of<T>(task, *exact, pass.last);
   losses.record(task.cell.problem.shape.mask.causal, record);
   if (exact->answer) losses.record_answer(record);
@@ -462,6 +505,10 @@ const bool registered = add(ExperimentEntry{
                                       "the first tokens, whose rows have exact attention in every head; losses are "
                                       "those of the rows behind them",
                                       0),
+                   Parameter::real("gates", 4,
+                                   "b of gates that a method needs and the model does not have: logistic(b + z), z "
+                                   "drawn, standard normal and linear in the token's hidden state",
+                                   -30, 30),
                    Parameter::integer("block", 64, "positions that a number of the arrays averages", 1)},
     .metrics = {{"bits_per_byte",
                  "bit",

@@ -6,6 +6,8 @@ Run as tests/plugins/other_forms_test.py BUILD_FOLDER.
 
 from __future__ import annotations
 
+import csv
+import io
 import subprocess
 import sys
 import tempfile
@@ -88,6 +90,18 @@ class OtherFormsTest(unittest.TestCase):
         made = attnbench("run", "attention-error", "--method", "one-choice", "-n", "32",
                          "--results", str(self.folder / "r.db"))  # fmt: skip
         self.assertIn("one-choice mixes heads, and experiments on single heads give it one at a time", made.stderr)
+
+    def test_gates_come_from_the_hidden_states_of_a_model(self) -> None:
+        results = str(self.folder / "r.db")
+        for gates in (0, 30):
+            made = attnbench("run", f"model-loss:gates={gates}", "--method", "forgetting", "--input", "model", "-n", "64",
+                             "--replicates", "1", "--results", results)  # fmt: skip
+            self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+            self.assertIn("the model has no keep for forgetting: drawn", made.stdout + made.stderr)
+        rows = csv.DictReader(io.StringIO(attnbench("export", results).stdout))
+        excess = {row["experiment"]: float(row["value"]) for row in rows if row["metric"] == "excess_bits"}
+        self.assertLess(abs(excess["model-loss:gates=30"]), 1e-6)  # they are 1 to 13 digits
+        self.assertGreater(excess["model-loss:gates=0"], 0.01)  # half of the weight a token
 
     def test_a_cost_may_be_a_range(self) -> None:
         self.assertRegex(self.checked("skipping", 0), r"(?m)^  work +PASS")

@@ -196,3 +196,13 @@ class OneChoice:
             keys = np.argsort(-logits[group].max(axis=(0, 1)))[:8]
             out[group] = softmax(logits[group][:, :, keys]) @ v[group][:, keys]
         return out
+
+
+class Forgetting:
+    """Softmax whose weights decay by the gates since: at gates of 1, softmax."""
+
+    needs = {"keep": ("n", 1, "uniform")}
+
+    def attend(self, q: Array, k: Array, v: Array, causal: bool, keep: Array) -> Array:
+        since = np.cumsum(np.log(np.asarray(keep, np.float64)[:, 0]))
+        return softmax(visible(q @ k.T + (since[:, None] - since).astype(q.dtype), causal)) @ v
