@@ -66,6 +66,12 @@ double log_sum(const Probe& one, Index i) {
   return largest + std::log((logits.array() - largest).exp().sum());
 }
 
+// Null if the method estimates no logits, or says that their means are others.
+const EstimatedLogits<double>* unbiased_logits(const Approximation<double>& method) {
+  const auto* estimated = estimated_logits(method);
+  return estimated && estimated->unbiased() ? estimated : nullptr;
+}
+
 DrawnEstimates estimates_of(const Approximation<double>& method, const EstimatePlan& plan) {
   const Probe& one = plan.probe;
   DrawnEstimates drawn;
@@ -81,7 +87,7 @@ DrawnEstimates estimates_of(const Approximation<double>& method, const EstimateP
       drawn.numerators.row(static_cast<Index>(i)) *= factor;
     }
   }
-  if (const auto* estimated = estimated_logits(method)) {
+  if (const auto* estimated = unbiased_logits(method)) {
     drawn.logits.resize(one.shape.nq, one.shape.nk);
     estimated->logits(one.head.view(), context, drawn.logits);
   }
@@ -181,7 +187,7 @@ EstimatePlan plan_on(const Subject& subject, const Shape& short_shape, std::uint
   plan.probe.head.Q *= 0.8;
   plan.probe.head.K *= 0.8;
   const auto method = plan.drawing.draw<double>(0);
-  if (estimated_logits(*method)) add_logits(plan);
+  if (unbiased_logits(*method)) add_logits(plan);
   if (has_unbiased_rows(*method)) add_unbiased_rows(plan);
   const auto* sums = unbiased_sums(*method);
   if (!sums) return plan;
@@ -242,8 +248,8 @@ EstimatePlans plan_estimate_claims(const Subject& subject, std::uint64_t seed) {
                              Shape{.nq = 3, .nk = 16, .d = 4, .dv = 3, .mask = {.causal = true, .offset = 5}}}) {
     if (!subject.claims(subject.params, shape).no_form.empty()) continue;
     const auto method = Drawing(subject, subject.params, shape, seed).draw<double>(0);
-    if (!unbiased_sums(*method) && !estimated_logits(*method) && !has_unbiased_rows(*method))
-      return {.reason = "it claims no unbiased sums or rows, and estimates no logits"};
+    if (!unbiased_sums(*method) && !unbiased_logits(*method) && !has_unbiased_rows(*method))
+      return {.reason = "it claims no unbiased sums, rows or logits"};
     try {
       all.plans.push_back(plan_on(subject, shape, seed));
     } catch (const std::exception& e) {

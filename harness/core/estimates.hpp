@@ -82,13 +82,15 @@ const SampledRows<T>* sampled_rows(const Approximation<T>& method) {
 }
 
 // Second base class of methods whose weights are exponentials of estimated logits, as those of sketched or quantised
-// keys. A method that offers it claims that its logits have no bias.
+// keys. A method that offers it claims that its logits have no bias, unless it says otherwise.
 template <class T>
 class EstimatedLogits {
  public:
   virtual ~EstimatedLogits() = default;
   // block_ij estimates q_i.k_j; block is nq x nk.
   virtual void logits(const Head<T>& head, Context& context, Out<T> block) const = 0;
+  // Whether the mean of an estimate over draws is q.k.
+  virtual bool unbiased() const { return true; }
 };
 
 // Null if the method estimates no logits.

@@ -48,26 +48,30 @@ struct Mean {
     sum += x;
     squares += x * x;
   }
+  double variance() const { return (squares - sum * sum / count) / (count - 1); }
   // How many standard errors it is off.
-  double z(double wanted) const {
-    const double mean = sum / count, variance = (squares - sum * mean) / (count - 1);
-    return (mean - wanted) / std::sqrt(variance / count);
-  }
+  double z(double wanted) const { return (sum / count - wanted) / std::sqrt(variance() / count); }
 };
 
 double density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); }
 
-// E (X - level(X))^2 for X of this density on [-limit, limit], by the midpoint rule.
-template <class Density>
-double squared_error(const LloydMax& quantiser, double limit, const Density& of) {
+// E f(X) for X of this density on [-limit, limit], by the midpoint rule.
+template <class Density, class Function>
+double mean_over(const Density& of, double limit, const Function& f) {
   constexpr Index points = 400000;
-  double error = 0, mass = 0;
+  double sum = 0, mass = 0;
   for (Index p = 0; p < points; ++p) {
     const double x = limit * (2 * (static_cast<double>(p) + 0.5) / points - 1), weight = of(x);
-    error += weight * std::pow(x - quantiser.nearest(x), 2);
+    sum += weight * f(x);
     mass += weight;
   }
-  return error / mass;
+  return sum / mass;
+}
+
+// E (X - level(X))^2.
+template <class Density>
+double squared_error(const LloydMax& quantiser, double limit, const Density& of) {
+  return mean_over(of, limit, [&](double x) { return std::pow(x - quantiser.nearest(x), 2); });
 }
 
 // sqrt(d/2) Gamma(d/2) / Gamma((d+1)/2).
@@ -193,11 +197,12 @@ TEST_CASE("QJL and TurboQuant pass the claim on logits, and the published rotati
     const double bound = z_threshold(1e-6, std::max(1.0, plans.tests()));
     return deciding(of_claim(test_estimate_claims(plans, bound, default_work, context), "mean-logits")).outcome;
   };
-  for (const char* spec : {"qjl", "turboquant", "turboquant:bits=1"}) {
+  for (const char* spec : {"qjl", "turboquant", "turboquant:bits=1", "turboquant:bits=2,residual=false,scale=eden"}) {
     INFO(spec);
     CHECK(outcome(spec) == Outcome::pass);
   }
   CHECK(outcome("qjl:rot=true") == Outcome::fail);
+  CHECK(outcome("turboquant:bits=2,residual=false") == Outcome::skipped);  // it claims no such mean
 }
 
 // ---- TurboQuant
@@ -233,6 +238,43 @@ TEST_CASE("keys of TurboQuant err by the residual of Lloyd and Max, times the va
   }
   check_family(right);
   check_found("an error 5 % off", planted, threshold(right));
+}
+
+TEST_CASE("one stage of TurboQuant shrinks logits, EDEN's scale repairs that, and two stages vary more",
+          "[statistics]") {
+  // |q| = |k| = 1 at an angle with cosine 0.7. With x a coordinate of k times sqrt(d), one stage has the mean E x L(x)
+  // q.k. EDEN's part across k has the squared length E L(x)^2 / (E x L(x))^2 - 1, up to its variation.
+  constexpr Index d = 32;
+  constexpr double cosine = 0.7, sine_squared = 1 - cosine * cosine;
+  TestHead problem = gaussian_problem({.nq = 1, .nk = 1, .d = d, .dv = 1}, 1);
+  const Eigen::RowVectorXd k = problem.head.K.row(0).normalized(), q = problem.head.Q.row(0);
+  problem.head.K.row(0) = k;
+  problem.head.Q.row(0) = cosine * k + std::sqrt(sine_squared) * (q - q.dot(k) * k).normalized();
+  const auto coordinate = [](double x) { return std::pow(1 - x * x / d, (d - 3) / 2.0); };
+  const auto mean_logit = [&](const std::string& spec) {
+    Mean made;
+    for (Index r = 0; r < 4000; ++r) made.add(logits_of(spec, problem, r)(0, 0));
+    return made;
+  };
+  Scores right, planted;
+  for (const Index bits : {2, 3, 4}) {
+    const LloydMax& levels = lloyd_max(bits);
+    const double root = std::sqrt(static_cast<double>(d));
+    const double along = mean_over(coordinate, root, [&](double x) { return x * levels.nearest(x); });
+    const double squares = mean_over(coordinate, root, [&](double x) { return levels.nearest(x) * levels.nearest(x); });
+    const std::string one = fmt::format("turboquant:bits={},residual=false", bits);
+    const Mean plain = mean_logit(one), eden = mean_logit(one + ",scale=eden");
+    const Mean two = mean_logit(fmt::format("turboquant:bits={}", bits));
+    right.push_back({one, plain.z(along * cosine)});
+    right.push_back({one + ",scale=eden", eden.z(cosine)});
+    right.push_back({"two stages", two.z(cosine)});
+    planted.push_back({one + " without bias", plain.z(cosine)});
+    CHECK(std::abs(along / (1 - levels.error) - 1) < 0.02);  // large d is near
+    CHECK(eden.variance() == Approx((squares / (along * along) - 1) * sine_squared / (d - 1)).epsilon(0.15));
+    CHECK(two.variance() > 2.5 * eden.variance());
+  }
+  check_family(right);
+  check_found("one stage without bias", planted, threshold(right));
 }
 
 // ---- Grids
@@ -393,8 +435,9 @@ TEST_CASE("keys of zeros and channels without spread are finite", "[unit]") {
   flat.head.K.col(2).setConstant(0.3);
   flat.head.V.col(1).setZero();
   const Matrix<double> mean = zeros.head.V.colwise().mean().replicate(60, 1);
-  for (const char* spec : {"qjl:m=8", "turboquant", "turboquant:bits=1", "quantised:bits=2,granularity=channel",
-                           "quantised:bits=2,granularity=tensor,smooth=true,queries=2"}) {
+  for (const char* spec :
+       {"qjl:m=8", "turboquant", "turboquant:bits=1", "turboquant:residual=false,scale=eden",
+        "quantised:bits=2,granularity=channel", "quantised:bits=2,granularity=tensor,smooth=true,queries=2"}) {
     INFO(spec);
     CHECK(distance(out_of(spec, zeros), mean) < tolerance);
     CHECK(out_of(spec, flat).allFinite());
@@ -403,9 +446,9 @@ TEST_CASE("keys of zeros and channels without spread are finite", "[unit]") {
 }
 
 TEST_CASE("parameters of quantised methods out of range are refused with what was expected", "[unit]") {
-  for (const char* spec :
-       {"quantised:bits=1", "quantised:bits=17", "quantised:granularity=row", "quantised:values=1",
-        "quantised:queries=40", "quantised:block=0", "qjl:m=0", "turboquant:bits=0", "turboquant:bits=7"}) {
+  for (const char* spec : {"quantised:bits=1", "quantised:bits=17", "quantised:granularity=row", "quantised:values=1",
+                           "quantised:queries=40", "quantised:block=0", "qjl:m=0", "turboquant:bits=0",
+                           "turboquant:bits=7", "turboquant:scale=eden", "turboquant:bits=6,residual=false"}) {
     INFO(spec);
     CHECK_THROWS_AS(Params("methods", spec), Misuse);
   }

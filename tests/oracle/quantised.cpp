@@ -73,9 +73,10 @@ Weights turboquant_weights(const Params& params, const Tensors& state, const Hea
   const auto& rotation = state.at("rotation");
   const Index n = head.K.rows(), d = head.K.cols();
   const Real root = std::sqrt(static_cast<Real>(d));
+  const bool two_stages = params.flag("residual");
   static std::map<Index, std::vector<Real>> all;
-  auto& levels = all[params.integer("bits") - 1];
-  if (levels.empty()) levels = levels_of(params.integer("bits") - 1);
+  auto& levels = all[params.integer("bits") - two_stages];
+  if (levels.empty()) levels = levels_of(params.integer("bits") - two_stages);
   const Table keys = table(head.K);
   Table estimates(n, d), rest(n, d);
   for (Index j = 0; j < n; ++j) {
@@ -87,9 +88,14 @@ Weights turboquant_weights(const Params& params, const Tensors& state, const Hea
         if (std::abs(x - level) <= std::abs(x - nearest)) nearest = level;
       for (Index l = 0; l < d; ++l) estimates(j, l) += norm / root * nearest * static_cast<Real>(rotation(r, l));
     }
+    if (params.text("scale") == "eden" && norm > 0) {
+      Real along = 0;
+      for (Index l = 0; l < d; ++l) along += keys(j, l) * estimates(j, l);
+      for (Index l = 0; l < d; ++l) estimates(j, l) *= norm * norm / along;
+    }
     for (Index l = 0; l < d; ++l) rest(j, l) = keys(j, l) - estimates(j, l);
   }
-  add_sketches(rest, state.at("w"), estimates);
+  if (two_stages) add_sketches(rest, state.at("w"), estimates);
   return of_keys(estimates, head);
 }
 
