@@ -100,7 +100,7 @@ class Measuring {
     return shares.empty() ? unmeasured() : median_of(shares, error_rate);
   }
 
-  // Those candidates that surely cost less than softmax, with their costs, measured on the model's first head.
+  // Those candidates that cost significantly less than softmax, with their costs, measured on the model's first head.
   std::optional<std::map<std::string, double>> costs_of(const std::vector<Params>& candidates) {
     std::map<std::string, double> costs;
     std::vector<std::string> methods;
@@ -165,7 +165,7 @@ class Measuring {
     return options;
   }
 
-  // The last assignment of the greedy order that surely loses no more than the limit.
+  // The last assignment of the greedy order that loses no more than the limit with its whole interval.
   bool choose(const std::vector<Assignment>& path) {
     found_.chosen = path.front();
     found_.loss = certain(0);

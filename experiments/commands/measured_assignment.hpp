@@ -26,7 +26,7 @@ struct MeasuredAssignment {
   // The next assignment of the greedy order that was measured and may lose more than the limit.
   std::optional<Assignment> refused = {};
   Estimate refused_loss = {};
-  size_t candidates = 0, cheaper = 0;  // with budgets; of them those that surely cost less than softmax
+  size_t candidates = 0, cheaper = 0;  // with budgets; those that cost significantly less than softmax
   size_t unmeasured = 0;               // candidates or heads without a number
   std::string first_reason = {};       // of those
 };

@@ -56,7 +56,8 @@ std::string idea_of(const Params& method) {
   return method.spec();
 }
 
-// Whether y surely meets the error limit in no more memory and less time than x: then x cannot be the answer.
+// Whether y meets the error limit with its whole interval, in no more memory and less time than x: then x cannot be the
+// answer.
 bool dominates(const Measured& y, const Measured& x, const Needs& needs, const Shape& shape) {
   if (fit_of_error(y.error, needs) != Fit::meets || modelled_bytes(y.method, shape) > modelled_bytes(x.method, shape))
     return false;

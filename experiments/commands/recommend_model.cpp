@@ -41,8 +41,8 @@ void print(const MeasuredAssignment& found, const ModelNeeds& needs, const Searc
   const bool replaced = spec_of(found.chosen) != "softmax";
   if (!replaced)
     std::cout << fmt::format(
-        "exact softmax in every head is the best answer: nothing that surely costs less surely loses at most {:g} bits "
-        "per byte\n",
+        "exact softmax in every head is the best answer: no method costs significantly less and loses, with its whole "
+        "interval, at most {:g} bits per byte\n",
         needs.loss);
   else
     std::cout << fmt::format(
@@ -62,7 +62,7 @@ void print(const MeasuredAssignment& found, const ModelNeeds& needs, const Searc
                                head.method, head.loss, head.cost);
     }
   }
-  std::cout << fmt::format("\n{} candidates with budgets: {} surely cost less than softmax", found.candidates,
+  std::cout << fmt::format("\n{} candidates with budgets: {} cost significantly less than softmax", found.candidates,
                            found.cheaper);
   if (!space.without_form.empty())
     std::cout << fmt::format("; {} methods have no form for this model", space.without_form.size());

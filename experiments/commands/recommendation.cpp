@@ -82,11 +82,13 @@ Recommendation recommend(const std::vector<Candidate>& candidates, const Candida
   const std::string doubt = perhaps.empty() ? "" : "; not decided: " + names_of(perhaps);
   if (exact_fits) {
     answer.best = exact;
-    answer.sentence = fmt::format("exact softmax is the best answer: nothing that is surely faster surely has {}{}",
-                                  limits_text(needs), doubt);
+    answer.sentence = fmt::format(
+        "exact softmax is the best answer: no method is significantly faster and has, with its whole interval, {}{}",
+        limits_text(needs), doubt);
   } else {
-    answer.sentence = fmt::format("nothing surely has {}; exact softmax takes {}{}", limits_text(needs),
-                                  exact.bytes ? memory_size(*exact.bytes) : "memory that could not be measured", doubt);
+    answer.sentence =
+        fmt::format("no method has, with its whole interval, {}; exact softmax takes {}{}", limits_text(needs),
+                    exact.bytes ? memory_size(*exact.bytes) : "memory that could not be measured", doubt);
   }
   return answer;
 }

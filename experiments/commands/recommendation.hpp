@@ -32,14 +32,14 @@ Fit fit_of_error(const Estimate& error, const Needs& needs);
 Fit fit_of(const Candidate& candidate, const Needs& needs);
 
 struct Recommendation {
-  std::optional<Candidate> best;  // empty: none surely meets the limits
+  std::optional<Candidate> best;  // empty: none meets the limits with its whole interval
   std::string sentence;
   std::vector<Candidate> ranked;  // those that meet the limits, then ambiguous ones, then the others; fastest first
 };
 
-// Exact softmax is the best answer unless a candidate that meets the limits is surely faster, or softmax itself takes
-// too much memory. Among the candidates whose time intervals overlap that of the fastest, the one with the least error
-// is best. The intervals come with the candidates: the caller is responsible for their joint error rate.
+// Exact softmax is the best answer unless a candidate that meets the limits is significantly faster, or softmax itself
+// takes too much memory. Among the candidates whose time intervals overlap that of the fastest, the one with the least
+// error is best. The intervals come with the candidates: the caller is responsible for their joint error rate.
 Recommendation recommend(const std::vector<Candidate>& candidates, const Candidate& exact, const Needs& needs);
 
 }  // namespace attnbench

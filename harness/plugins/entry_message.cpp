@@ -38,7 +38,8 @@ void from_json(const Message& message, Parameter& p) {
 
 void to_json(Message& message, const Claims& claims) {
   const auto& [row_stochastic, non_negative, permutation_equivariant, no_form, equal_keys, causal_exact, linear_in_V,
-               scales_with_V, no_attention_matrix, rank_at_most, exact_when, normaliser, no_extremes, implied] = claims;
+               scales_with_V, no_attention_matrix, rank_at_most, exact_when, normaliser, mixes_heads, no_extremes,
+               implied] = claims;
   message = {row_stochastic,
              non_negative,
              permutation_equivariant,
@@ -51,6 +52,7 @@ void to_json(Message& message, const Claims& claims) {
              rank_at_most.value_or(-1),
              exact_when,
              static_cast<int>(normaliser),
+             mixes_heads,
              no_extremes,
              implied};
 }
@@ -67,8 +69,9 @@ void from_json(const Message& message, Claims& c) {
        .no_attention_matrix = message.at(8),
        .exact_when = message.at(10),
        .normaliser = static_cast<Normaliser>(message.at(11).get<int>()),
-       .no_extremes = message.at(12),
-       .implied = message.at(13)};
+       .mixes_heads = message.at(12),
+       .no_extremes = message.at(13),
+       .implied = message.at(14)};
   if (const Index rank = message.at(9); rank >= 0) c.rank_at_most = rank;
 }
 

@@ -386,7 +386,7 @@ Finding values_of(const std::vector<Comparison>& comparisons, const std::vector<
   const auto count = [&](auto&& side) { return std::count_if(comparisons.begin(), comparisons.end(), side); };
   for (const double threshold : thresholds)
     finding.numbers +=
-        fmt::format("; surely below {:g}: {} of {}, above: {}", threshold,
+        fmt::format("; significantly below {:g}: {} of {}, above: {}", threshold,
                     count([&](const Comparison& c) { return c.estimate.below(threshold); }), comparisons.size(),
                     count([&](const Comparison& c) { return c.estimate.above(threshold); }));
   return finding;

@@ -26,12 +26,12 @@ double median(std::vector<double> values);
 Interval mean_interval(const Moments& sample, double error_rate);
 // The mean's interval for a verdict, for at least 64 replicates that each average at least 32 draws. It is
 // mean_interval with the sample's skewness moved by one standard error, sqrt(6 / n), on each side, because 64 values
-// determine their skewness badly. A sample whose skewness is more than four standard errors above 0.3 is surely far
-// from normal and has no interval (the whole line).
-// It then misses at most as often as stated, at rates from 1e-2 to 1e-6, if the draws are normal, lognormal with sigma
-// up to 1, Student's t with 3 degrees of freedom or more, or bimodal with distant modes
-// (tests/statistics/intervals_test.cpp has the simulation, and a lognormal law with sigma = 1.5 for which it fails).
-// The premise matters: if a tenth of single draws lie far off, 64 of them all lie near with probability 0.9^64 = 1e-3.
+// determine their skewness badly. A sample whose skewness is more than four standard errors above 0.3 is significantly
+// far from normal and has no interval (the whole line). It then misses at most as often as stated, at rates from 1e-2
+// to 1e-6, if the draws are normal, lognormal with sigma up to 1, Student's t with 3 degrees of freedom or more, or
+// bimodal with distant modes (tests/statistics/intervals_test.cpp has the simulation, and a lognormal law with sigma
+// = 1.5 for which it fails). The premise matters: if a tenth of single draws lie far off, 64 of them all lie near with
+// probability 0.9^64 = 1e-3.
 Interval interval_of_averages(const Moments& replicates, double error_rate);
 
 // The median's interval between two order statistics (David and Nagaraja, Order Statistics, 7.1): the narrowest

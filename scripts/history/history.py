@@ -83,7 +83,7 @@ def finding(found: Found, labels: dict[Cell, str]) -> str:
 
 
 def report(history: History, session: Session, found: list[Found] | None, output: Path) -> int:
-    """Prints and writes what was found, and returns the exit code: 1 if something is surely worse."""
+    """Prints and writes what was found, and returns the exit code: 1 if something is significantly worse."""
     commits = [commit for commit in history.commits if commit.short in session.programs]
     for commit in commits:
         if commit.short in session.failures:

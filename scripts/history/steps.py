@@ -11,7 +11,7 @@ from measuring import Cell, Session
 from medians import median_interval
 
 SAME, BETTER, WORSE, AMBIGUOUS = "SAME", "BETTER", "WORSE", "AMBIGUOUS"
-RESOLUTION = 1.05  # a step that is surely larger is BETTER or WORSE, one that is surely smaller is SAME
+RESOLUTION = 1.05  # a step that is significantly larger is BETTER or WORSE, one that is significantly smaller is SAME
 FEWEST_ROUNDS = 6  # with fewer there is no interval of 95 %
 
 

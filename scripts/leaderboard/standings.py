@@ -1,13 +1,13 @@
-"""Ranks with critical-difference groups: which methods differ surely, and which cannot be told apart.
+"""Ranks with critical-difference groups: which methods differ significantly, and which cannot be told apart.
 
 Each method has one number a block, such as the mean log error on one head. Two methods are compared block by block by
 Wilcoxon's signed-rank test, two-sided, whose null hypothesis is that differences are symmetric about zero. The p-values of
 all pairs of a table are judged together by the procedure of Benjamini and Yekutieli (2001), which holds for tests that
 depend on each other in any way: of the pairs that are told apart, a share of at most ERROR_RATE is expected to be equal.
 
-A method's rank is 1 + the number of methods that are surely better, so that methods with the same superiors share a rank.
-Its last rank is the number of methods minus the number that are surely worse. Its critical-difference group is all methods
-that cannot be told apart from it.
+A method's rank is 1 + the number of methods that are significantly better, so that methods with the same superiors share a
+rank. Its last rank is the number of methods minus the number that are significantly worse. Its critical-difference group is
+all methods that cannot be told apart from it.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ TEST_CASE("what is equal within a factor is decided, and counts as not less", "[
   CHECK(judged({less, wide}).ruling == Ruling::open);
   CHECK(judged({equal, more}).ruling == Ruling::refuted);
   CHECK(judged({equal}).region == "equal within a factor of 1.1 at equal");
-  CHECK(judged({region("a little less", 0.95, 0.99)}).ruling == Ruling::holds);  // surely less, however little
+  CHECK(judged({region("a little less", 0.95, 0.99)}).ruling == Ruling::holds);  // significantly less, however little
   CHECK(judged({less, {"none", {{"", unmeasured()}}}}).ruling == Ruling::open);
 
   const Region in_part{"part", {compared(0.5, 0.6), compared(0.91, 1.09)}},
@@ -158,7 +158,7 @@ TEST_CASE("regions on an axis give the boundary", "[unit]") {
 TEST_CASE("values without a threshold are reported, with counts at thresholds that a reader may choose", "[unit]") {
   const Finding found = values_of({compared(0.1, 0.2), compared(0.3, 0.6)}, {0.25, 1});
   CHECK(found.ruling == Ruling::measured);
-  CHECK(has(found.numbers, "surely below 0.25: 1 of 2, above: 1; surely below 1: 2 of 2, above: 0"));
+  CHECK(has(found.numbers, "significantly below 0.25: 1 of 2, above: 1; significantly below 1: 2 of 2, above: 0"));
   CHECK(values_of({}).ruling == Ruling::open);
 }
 

@@ -32,7 +32,8 @@ std::string best_of(const std::vector<Candidate>& candidates, const Needs& needs
 
 }  // namespace
 
-TEST_CASE("a method that surely meets the limit and surely is faster is recommended", "[unit]") {
+TEST_CASE("a method that meets the limit with its whole interval and is significantly faster is recommended",
+          "[unit]") {
   const auto answer = recommend({candidate("misses", large, fast), candidate("meets", small, fast),
                                  candidate("unsure", unsure, fast), candidate("slow", small, slow)},
                                 exact, one_percent);
@@ -44,7 +45,7 @@ TEST_CASE("a method that surely meets the limit and surely is faster is recommen
   CHECK(order == std::vector<std::string>{"meets", "softmax", "slow", "unsure", "misses"});
 }
 
-TEST_CASE("exact softmax is recommended unless something is surely better", "[unit]") {
+TEST_CASE("exact softmax is recommended unless something is significantly better", "[unit]") {
   CHECK(best_of({}) == "softmax");
   CHECK(best_of({candidate("misses", large, fast)}) == "softmax");
   CHECK(best_of({candidate("unsure", unsure, fast)}) == "softmax");
@@ -77,7 +78,8 @@ TEST_CASE("memory is a limit of softmax as well, and then what meets it need not
   CHECK(fit_of(unknown, tight) == Fit::ambiguous);
   const auto nothing = recommend({unknown}, exact, tight);
   CHECK_FALSE(nothing.best);
-  CHECK(contains(nothing.sentence, "nothing surely has an error of at most 0.01 and at most 40 B of memory"));
+  CHECK(contains(nothing.sentence,
+                 "no method has, with its whole interval, an error of at most 0.01 and at most 40 B of memory"));
   CHECK(contains(nothing.sentence, "not decided: unknown"));
 }
 
@@ -156,7 +158,8 @@ TEST_CASE("recommend measures once, answers again from the store, and refuses wh
   CHECK(program(lenient).text == timed.text);
   const auto nothing = program(request + " --max-memory 1B");
   CHECK(nothing.code == 1);
-  CHECK(nothing.text.starts_with("nothing surely has an error of at most 0.05 and at most 1 B of memory"));
+  CHECK(nothing.text.starts_with(
+      "no method has, with its whole interval, an error of at most 0.05 and at most 1 B of memory"));
 }
 
 TEST_CASE("compare says who wins where, and what two files judge otherwise", "[end-to-end]") {

@@ -57,7 +57,7 @@ TEST_CASE("without samples nothing is decided; at smoke sizes an interval is the
   CHECK(mean(ranks(1), 1).interval.low == 1);
 }
 
-TEST_CASE("a mean has the interval of averages, and a sample that is surely skewed has none", "[unit]") {
+TEST_CASE("a mean has the interval of averages, and a sample that is significantly skewed has none", "[unit]") {
   Samples symmetric, skewed;
   for (Index i = 0; i < 256; ++i) {
     symmetric[i] = i % 2 ? 1 : -1;

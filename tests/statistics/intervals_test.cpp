@@ -195,8 +195,9 @@ TEST_CASE("the interval of a share misses no share more often than it says", "[u
   CHECK(wald > 0.5);
 }
 
-TEST_CASE("the interval of averages takes the skewness a standard error farther, and refuses what is surely skewed",
-          "[unit]") {
+TEST_CASE(
+    "the interval of averages takes the skewness a standard error farther, and refuses what is significantly skewed",
+    "[unit]") {
   Row values;
   for (int i = 0; i < 64; ++i) values.push_back(std::exp(i / 40.0));
   // scipy.stats.t.isf, and scipy.optimize.brentq for the root of Hall's cubic at the skewness 0.5319 + sqrt(6 / 64)
