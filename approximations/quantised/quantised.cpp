@@ -1,13 +1,16 @@
 // A method on keys, values and queries that are rounded to a grid of integers, as an integer kernel or a cache of few
 // bits holds them.
 //   x^ = s round(x / s), s = max |x| / (2^(bits-1) - 1) over the numbers that share a scale                methods.md R
+//   x^ = least + s round((x - least) / s), s = (greatest - least) / (2^bits - 1), with zero=true
 //   k^ = mean + grid(k - mean) with smooth=true, mean that of the unpadded keys; v^ = grid(v), q^ = grid(q)
+//   k^ = R^T grid(R k) and q^ = R^T grid(R q) with rotate, R orthogonal: q.k is the same, and one large channel is
+//   spread over all (Ashkboos et al. 2024, QuaRot, arXiv:2404.00456)
 // Zhang et al. 2024, SageAttention, arXiv:2410.02367: q and k - mean of 8 bits in blocks. Softmax is the same with or
 // without the mean, which adds q.mean to all logits of a row; other methods need it. Liu et al. 2024, KIVI,
 // arXiv:2402.02750: keys by channel, values by token.
 //   granularity=tensor: all numbers share a scale; token: those of a token; channel: those of a column; block: those of
 //     `block` consecutive tokens. A query's scale of a channel would not leave the product q.k: queries and values are
-//     then scaled by token.
+//     then scaled by token. group: at most so many numbers of a channel or of a token share a scale, 32 in KIVI.
 // In float, softmax of queries and keys of at most 8 bits takes its logits from products of integers where the
 // processor has fast ones (AVX-512 VNNI): integer_products.hpp. Their scales are of rows, so granularity=channel has
 // none. Values stay real numbers. All else is emulated: numbers are rounded to the grid and stay real numbers; the
@@ -15,7 +18,10 @@
 // number. Padded keys share no scale with others, nor do queries at padded positions. Under a causal mask the mean and
 // shared scales are those of all keys, as published: a row then depends on later tokens by rounding. With
 // granularity=token and smooth=false it does not.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <type_traits>
 
@@ -42,6 +48,10 @@ void check(const Params& params) {
     throw Misuse(params.spec() + ": " + std::to_string(parts.size()) +
                  " specs; expected one, the method that gets the rounded numbers, as in quantised:[softmax],bits=8");
   find<MethodEntry>(parts[0].name()).check(parts[0]);
+  if (const auto& granularity = params.text("granularity");
+      params.integer("group") > 0 && granularity != "channel" && granularity != "token")
+    throw Misuse(params.spec() + ": group cuts a channel or a token; give granularity=channel or token, or block=" +
+                 params.text("group") + " without group");
 }
 
 Params inner_of(const Params& params) {
@@ -55,6 +65,11 @@ Granularity others_of(Granularity of_keys) { return of_keys == Granularity::chan
 
 // Whether no token enters the rounding of another.
 bool by_token(const Params& params) { return params.text("granularity") == "token" && !params.flag("smooth"); }
+
+// Whether the grid is the symmetric one, with a scale alone, that products of integers take.
+bool plain_grid(const Params& params) {
+  return !params.flag("zero") && params.integer("group") == 0 && params.text("rotate") == "none";
+}
 
 double levels_of(Index bits) { return static_cast<double>((Index{1} << (bits - 1)) - 1); }
 
@@ -81,21 +96,37 @@ void for_scales(const Out<double>& X, Granularity granularity, Index block, Inde
   }
 }
 
-void round_to_grid(Out<double> X, double scale, Index bits) {
+// Which numbers share a scale, and whether a grid begins at the least of them.
+struct Grid {
+  Granularity granularity;
+  Index block, group;  // group 0: all of a channel or of a token
+  bool zero;
+};
+
+// The numbers of a part share a scale.
+void round_together(Out<double> X, bool zero, Index bits) {
+  if (X.size() == 0) return;
+  if (zero) {
+    const double least = X.minCoeff(), step = (X.maxCoeff() - least) / static_cast<double>((Index{1} << bits) - 1);
+    if (step > 0) X = (least + step * ((X.array() - least) / step).rint()).matrix();
+    return;
+  }
+  const double scale = scale_of(X, bits);
   if (scale == 0) return void(X.setZero());
   for (Index i = 0; i < X.rows(); ++i) X.row(i) = scale * codes_of(row_block(X, i, 1), scale, bits).matrix();
 }
 
-void round_rows(Out<double> X, Granularity granularity, Index block, Index bits) {
-  if (granularity == Granularity::channel) {
-    for (Index l = 0; l < X.cols(); ++l) {
-      const Out<double> column(X.data() + l, X.rows(), 1, X.outerStride());
-      round_to_grid(column, scale_of(column, bits), bits);
-    }
-    return;
-  }
-  for_scales(X, granularity, block, bits,
-             [&](Index, const Out<double>& part, double scale) { round_to_grid(part, scale, bits); });
+void round_rows(Out<double> X, const Grid& grid, Index bits) {
+  const bool channel = grid.granularity == Granularity::channel, token = grid.granularity == Granularity::token;
+  Index rows = token ? 1 : X.rows(), columns = channel ? 1 : X.cols();
+  if (grid.granularity == Granularity::block) rows = grid.block;
+  if (channel && grid.group > 0) rows = grid.group;
+  if (token && grid.group > 0) columns = grid.group;
+  for (Index i = 0; i < X.rows(); i += rows)
+    for (Index l = 0; l < X.cols(); l += columns)
+      round_together(Out<double>(X.data() + i * X.outerStride() + l, std::min(rows, X.rows() - i),
+                                 std::min(columns, X.cols() - l), X.outerStride()),
+                     grid.zero, bits);
 }
 
 // The codes of rows [0, X.rows()) of all, which become rows `first` and later of them.
@@ -113,7 +144,7 @@ void write_codes(const Out<double>& X, Index first, Granularity granularity, Ind
 bool in_integers(const Params& params, const Params& inner, Precision precision) {
   return integer_products_are_fast && precision == Precision::f32 && inner.name() == "softmax" &&
          inner.text("form") == "tiled" && params.integer("bits") <= 8 && params.integer("queries") > 0 &&
-         params.integer("queries") <= 8 && granularity_of(params) != Granularity::channel;
+         params.integer("queries") <= 8 && granularity_of(params) != Granularity::channel && plain_grid(params);
 }
 
 template <class T>
@@ -123,13 +154,14 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
       : bits_(draw.params.integer("bits")),
         of_queries_(draw.params.integer("queries")),
         of_values_(draw.params.integer("values")),
-        block_(draw.params.integer("block")),
-        granularity_(granularity_of(draw.params)),
+        of_keys_{granularity_of(draw.params), draw.params.integer("block"), draw.params.integer("group"),
+                 draw.params.flag("zero")},
         smooth_(draw.params.flag("smooth")),
         by_token_(by_token(draw.params)) {
     const Params inner = inner_of(draw.params);
     inner_ = make_approximation<T>(draw.with(inner));
     in_integers_ = std::is_same_v<T, float> && in_integers(draw.params, inner, Precision::f32);
+    rotation_ = rotation_of(draw);
   }
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
@@ -139,7 +171,11 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
     inner_->attend(rounded.view(), mask, context, out);
   }
 
-  Tensors state() const override { return inner_->state(); }
+  Tensors state() const override {
+    Tensors all = inner_->state();
+    if (rotation_.size() > 0) all.emplace("grid_rotation", rotation_);
+    return all;
+  }
   // out = A V^ is no product with V. Parts of a head have other scales, unless each token has its own.
   const Kernel<T>* kernel() const override { return of_values_ == 0 && by_token_ && inner_->kernel() ? this : nullptr; }
   const Rows<T>* rows() const override { return of_values_ == 0 && inner_->rows() ? this : nullptr; }
@@ -181,15 +217,19 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
       Matrix<double> K = head.K.template cast<double>();
       K.bottomRows(K.rows() - keys).setZero();
       const Eigen::RowVectorXd mean = of.take_mean(K, keys);
-      round_rows(row_block(K, 0, keys), of.granularity_, of.block_, of.bits_);
+      const bool rotated = of.rotation_.size() > 0;
+      if (rotated) K = K * of.rotation_.transpose();
+      round_rows(row_block(K, 0, keys), of.of_keys_, of.bits_);
+      if (rotated) K = K * of.rotation_;
       K.topRows(keys).rowwise() += mean;
       K_ = K.cast<T>();
-      const Granularity others = others_of(of.granularity_);
       if (of.of_queries_ > 0) {
         const Index queries = unpadded_queries(head.Q.rows(), mask);
         Matrix<double> Q = head.Q.template cast<double>();
-        round_rows(row_block(Q, 0, queries), others, of.block_, of.of_queries_);
-        round_rows(row_block(Q, queries, Q.rows() - queries), others, of.block_, of.of_queries_);
+        if (rotated) Q = Q * of.rotation_.transpose();
+        round_rows(row_block(Q, 0, queries), of.of_others(), of.of_queries_);
+        round_rows(row_block(Q, queries, Q.rows() - queries), of.of_others(), of.of_queries_);
+        if (rotated) Q = Q * of.rotation_;
         Q_ = Q.cast<T>();
       }
       if (values) V_ = of.rounded_values(head.V, keys);
@@ -215,11 +255,13 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
     void step(const Head<T>& token, Context& context, Out<T> out) override {
       cache_->step(Rounded(of_, token, {}, of_.of_values_ > 0).view(), context, out);
     }
-    // Of codes of that many bits and a scale a token, which the emulation holds as real numbers.
+    // Of codes of that many bits, and of a scale, and a least number with zero=true, for each group of a token's
+    // numbers. The emulation holds real numbers.
     size_t bytes() const override {
-      const auto of_token = [](Index numbers, Index bits) {
-        return bits > 0 ? (numbers * bits + 7) / 8 + static_cast<Index>(sizeof(T))
-                        : numbers * static_cast<Index>(sizeof(T));
+      const auto of_token = [this](Index numbers, Index bits) {
+        const Index size = sizeof(T), group = of_.of_keys_.group > 0 ? of_.of_keys_.group : numbers;
+        const Index scales = (numbers + group - 1) / group * (of_.of_keys_.zero ? 2 : 1);
+        return bits > 0 ? (numbers * bits + 7) / 8 + scales * size : numbers * size;
       };
       return static_cast<size_t>(cache_->kept() * (of_token(d_, of_.bits_) + of_token(dv_, of_.of_values_)));
     }
@@ -241,7 +283,7 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
   Matrix<T> rounded_values(const In<T>& values, Index keys) const {
     Matrix<double> V = values.template cast<double>();
     V.bottomRows(V.rows() - keys).setZero();
-    round_rows(row_block(V, 0, keys), others_of(granularity_), block_, of_values_);
+    round_rows(row_block(V, 0, keys), of_others(), of_values_);
     return V.cast<T>();
   }
 
@@ -252,19 +294,44 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
     Codes of_queries(nq, head.Q.cols()), of_keys(head.K.rows(), head.K.cols());
     Matrix<double> X = head.K.cast<double>();
     take_mean(X, keys);
-    write_codes(row_block(X, 0, keys), 0, granularity_, block_, bits_, of_keys);
+    write_codes(row_block(X, 0, keys), 0, of_keys_.granularity, of_keys_.block, bits_, of_keys);
     X = head.Q.cast<double>();
-    const Granularity others = others_of(granularity_);
-    write_codes(row_block(X, 0, queries), 0, others, block_, of_queries_, of_queries);
-    write_codes(row_block(X, queries, nq - queries), queries, others, block_, of_queries_, of_queries);
+    const Grid others = of_others();
+    write_codes(row_block(X, 0, queries), 0, others.granularity, others.block, of_queries_, of_queries);
+    write_codes(row_block(X, queries, nq - queries), queries, others.granularity, others.block, of_queries_,
+                of_queries);
     if (of_values_ == 0) return tiled_softmax_of_codes(of_queries, of_keys, head.V, mask, context, out);
     const Matrix<float> V = rounded_values(head.V, keys);
     tiled_softmax_of_codes(of_queries, of_keys, V, mask, context, out);
   }
 
-  Index bits_, of_queries_, of_values_, block_;
-  Granularity granularity_;
+  // d x d; empty with rotate=none.
+  static Matrix<double> rotation_of(const Draw& draw) {
+    const auto& kind = draw.params.text("rotate");
+    const Index d = draw.shape.d;
+    if (kind == "none") return {};
+    if (const auto* given = draw.injected("grid_rotation", d, d)) return *given;
+    Generator generator = draw.streams.stream("quantised rotation", draw.head, draw.replicate);
+    if (kind == "haar") return haar_orthogonal(generator, d);
+    if (!std::has_single_bit(static_cast<std::uint64_t>(d)))
+      throw Misuse(fmt::format("{}: a Hadamard matrix has a power of two of rows, and d is {}; give rotate=haar",
+                               draw.params.spec(), d));
+    Matrix<double> H(d, d);  // its columns times random signs
+    for (Index l = 0; l < d; ++l) {
+      const double entry = (generator() % 2 == 0 ? 1 : -1) / std::sqrt(static_cast<double>(d));
+      for (Index r = 0; r < d; ++r)
+        H(r, l) = std::popcount(static_cast<std::uint64_t>(r & l)) % 2 == 0 ? entry : -entry;
+    }
+    return H;
+  }
+
+  // The grid of queries and values.
+  Grid of_others() const { return {others_of(of_keys_.granularity), of_keys_.block, of_keys_.group, of_keys_.zero}; }
+
+  Index bits_, of_queries_, of_values_;
+  Grid of_keys_;
   bool smooth_, by_token_, in_integers_ = false;
+  Matrix<double> rotation_;
   std::unique_ptr<Approximation<T>> inner_;
 };
 
@@ -299,6 +366,7 @@ double memory(const Params& params, const Shape& shape) {
     rounded += nk * dv;
     largest = std::max(largest, nk * dv);
   }
+  if (params.text("rotate") != "none") largest *= 2;  // before and behind a product with the rotation
   // Numbers in double are given back before the method begins.
   return rounded * bytes_of(shape.precision) + std::max(8 * largest, entry_of(inner).memory(inner, shape));
 }
@@ -325,12 +393,12 @@ const bool registered = add(method<Quantised>({
          .formula = "method(q^, k^, v^), x^ = s round(x / s), s = max |x| / (2^(bits-1) - 1) of the numbers that "
                     "share a scale",
          .reference = "Zhang et al. 2024, SageAttention, arXiv:2410.02367; Liu et al. 2024, KIVI, "
-                      "arXiv:2402.02750",
+                      "arXiv:2402.02750; Ashkboos et al. 2024, QuaRot, arXiv:2404.00456",
          .cost =
              "that of the method, and O(n (d + dv)) time and memory; emulated, but for logits of 8 bits of softmax in "
              "float (AVX-512 VNNI)",
          .family = "quantised",
-         .departure = "the grid is symmetric about 0, where KIVI's begins at the least number; weights after the "
+         .departure = "KIVI leaves the last tokens of a cache as they are, and here all are rounded; weights after the "
                       "softmax are not rounded, as SageAttention's are; blocks of queries and keys are of one "
                       "length, where SageAttention has 128 and 64",
          .aliases = {"quantized"}},
@@ -342,6 +410,17 @@ const bool registered = add(method<Quantised>({
                        "of a token), or of a block of tokens",
                        {"tensor", "token", "channel", "block"}),
                    Parameter::integer("block", 64, "tokens of a block, with granularity=block", 1),
+                   Parameter::integer_or("group", "all",
+                                         "numbers of a channel, or of a token, that share a scale: all, or at most "
+                                         "so many, 32 in KIVI",
+                                         1, 1 << 20),
+                   Parameter::flag("zero", false,
+                                   "the grid begins at the least number of those that share a scale, as KIVI's; "
+                                   "false: symmetric about 0"),
+                   Parameter::choice("rotate", "none",
+                                     "keys and queries are rotated before they are rounded, and back: none, by a "
+                                     "random Hadamard matrix, or by any rotation (haar)",
+                                     {"none", "hadamard", "haar"}),
                    Parameter::flag("smooth", false, "round the keys less their mean, which is added again"),
                    Parameter::integer_or("queries", "exact",
                                          "bits of a number of the queries; exact: they stay as they are", 2, 16),
@@ -352,7 +431,11 @@ const bool registered = add(method<Quantised>({
     .cost =
         [](const Params& params, const Shape& shape) {
           const Params inner = inner_of(params);
-          return entry_of(inner).cost(inner, shape);
+          Work work = entry_of(inner).cost(inner, shape);
+          const bool rotates = params.text("rotate") != "none", queries = params.integer("queries") > 0;
+          if (rotates)  // there and back
+            work.flops += 4 * static_cast<double>((shape.nk + (queries ? shape.nq : 0)) * shape.d * shape.d);
+          return work;
         },
     .fitted =
         [](const Params& params) {

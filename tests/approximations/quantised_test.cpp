@@ -11,6 +11,7 @@
 #include "harness/linalg/integer_products.hpp"
 #include "tests/cases.hpp"
 #include "tests/misuse.hpp"
+#include "tests/oracle/oracle.hpp"
 #include "tests/scores.hpp"
 
 namespace attnbench::quantised_test {
@@ -426,6 +427,43 @@ TEST_CASE("logits of integers in float are those of the rounded numbers in doubl
     }
 }
 
+TEST_CASE("groups, grids that begin at the least number and rotations are those of the transcription", "[methods]") {
+  const TestHead problem = gaussian(60, 8);
+  for (const std::string spec :
+       {"quantised:bits=2,granularity=channel,group=16", "quantised:bits=2,values=2,granularity=token,group=3",
+        "quantised:bits=2,values=2,granularity=channel,group=32,zero=true",
+        "quantised:bits=3,queries=4,granularity=token,group=4,zero=true,rotate=hadamard",
+        "quantised:bits=3,granularity=channel,group=7,smooth=true,rotate=haar"})
+    for (const Mask mask : {Mask{}, Mask{.keys = 41}}) {
+      INFO(spec);
+      const auto method = drawn(spec, problem, mask);
+      const auto want = oracle::attention(Params("methods", spec), method->state(), problem.head, mask);
+      CHECK(distance(attend(*method, problem.head, mask), want.out) < tolerance);
+      CHECK(distance(want.out, out_of("softmax", problem, mask)) > seen);
+    }
+}
+
+TEST_CASE("a rotation spreads a large channel, and groups and least numbers follow what differs", "[methods]") {
+  TestHead problem = gaussian(256, 64);
+  problem.head.K.col(5) *= 30;
+  problem.head.Q.col(5) /= 30;
+  const Matrix<double> exact = out_of("softmax", problem);
+  const auto error = [&](const std::string& options) {
+    return (out_of("quantised:bits=3," + options, problem) - exact).norm() / exact.norm();
+  };
+  const double by_token = error("granularity=token");
+  CHECK(error("granularity=token,rotate=haar") < by_token / 2);
+  CHECK(error("granularity=token,rotate=hadamard") < by_token / 2);
+  CHECK(error("granularity=channel") < by_token / 2);
+  problem.head.K.array() += 4;  // far from 0, where a symmetric grid has few levels
+  const Matrix<double> moved = out_of("softmax", problem);
+  const auto moved_error = [&](const std::string& options) {
+    return (out_of("quantised:bits=3," + options, problem) - moved).norm();
+  };
+  CHECK(moved_error("granularity=channel,zero=true") < moved_error("granularity=channel") / 2);
+  CHECK(moved_error("granularity=channel,zero=true,group=32") < moved_error("granularity=channel,zero=true"));
+}
+
 // ---- Edges
 
 TEST_CASE("keys of zeros and channels without spread are finite", "[unit]") {
@@ -448,10 +486,16 @@ TEST_CASE("keys of zeros and channels without spread are finite", "[unit]") {
 TEST_CASE("parameters of quantised methods out of range are refused with what was expected", "[unit]") {
   for (const char* spec : {"quantised:bits=1", "quantised:bits=17", "quantised:granularity=row", "quantised:values=1",
                            "quantised:queries=40", "quantised:block=0", "qjl:m=0", "turboquant:bits=0",
-                           "turboquant:bits=7", "turboquant:scale=eden", "turboquant:bits=6,residual=false"}) {
+                           "turboquant:bits=7", "quantised:group=0", "quantised:rotate=fourier"}) {
     INFO(spec);
     CHECK_THROWS_AS(Params("methods", spec), Misuse);
   }
+  const auto refused = [](const char* spec) { return misuse_of([&] { drawn(spec, gaussian()); }); };
+  CHECK_THAT(refused("turboquant:scale=eden"), ContainsSubstring("residual=false,scale=eden"));
+  CHECK_THAT(refused("turboquant:bits=6,residual=false"), ContainsSubstring("give bits=5"));
+  CHECK_THAT(refused("quantised:group=32"), ContainsSubstring("give granularity=channel or token, or block=32"));
+  CHECK_THAT(refused("quantised:rotate=hadamard"), ContainsSubstring("d is 6; give rotate=haar"));
+  CHECK_NOTHROW(drawn("quantised:rotate=hadamard", gaussian(60, 8)));
   CHECK_THAT(misuse_of([] { Params("methods", "quantised:bits=1"); }), ContainsSubstring("2"));
   CHECK_THAT(misuse_of([] { drawn("quantised:[softmax],[local]", gaussian()); }),
              ContainsSubstring("2 specs; expected one, the method that gets the rounded numbers, as in "

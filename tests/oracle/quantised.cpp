@@ -108,7 +108,27 @@ Answer turboquant(const Params& params, const Tensors& state, const HeadData<dou
 // The number of the scale that an entry shares with others.
 using Shares = std::function<Index(Index row, Index column)>;
 
-void round_rows(Matrix<double>& X, Index begin, Index end, Index bits, const Shares& scale_of) {
+// A grid that begins at the least number.
+void round_from_least(Matrix<double>& X, Index begin, Index end, Index bits, const Shares& scale_of) {
+  std::map<Index, std::pair<Real, Real>> ends;
+  for (Index i = begin; i < end; ++i)
+    for (Index l = 0; l < X.cols(); ++l) {
+      const auto x = static_cast<Real>(X(i, l));
+      auto& [least, greatest] = ends.emplace(scale_of(i - begin, l), std::pair(x, x)).first->second;
+      least = std::min(least, x);
+      greatest = std::max(greatest, x);
+    }
+  for (Index i = begin; i < end; ++i)
+    for (Index l = 0; l < X.cols(); ++l) {
+      const auto [least, greatest] = ends[scale_of(i - begin, l)];
+      const Real step = (greatest - least) / (std::exp2(static_cast<Real>(bits)) - 1);
+      if (step > 0)
+        X(i, l) = static_cast<double>(least + step * std::nearbyint((static_cast<Real>(X(i, l)) - least) / step));
+    }
+}
+
+void round_rows(Matrix<double>& X, Index begin, Index end, Index bits, const Shares& scale_of, bool zero) {
+  if (zero) return round_from_least(X, begin, end, bits, scale_of);
   std::map<Index, Real> largest;
   for (Index i = begin; i < end; ++i)
     for (Index l = 0; l < X.cols(); ++l) {
@@ -123,14 +143,32 @@ void round_rows(Matrix<double>& X, Index begin, Index end, Index bits, const Sha
     }
 }
 
-HeadData<double> rounded(const Params& params, HeadData<double> head, Mask mask) {
+// Rows of X times R, or times R^T.
+void rotate(Matrix<double>& X, const Matrix<double>& R, bool back) {
+  for (Index i = 0; i < X.rows(); ++i) {
+    std::vector<Real> row(static_cast<size_t>(X.cols()), 0);
+    for (Index l = 0; l < X.cols(); ++l)
+      for (Index c = 0; c < X.cols(); ++c)
+        row[static_cast<size_t>(l)] += static_cast<Real>(X(i, c)) * static_cast<Real>(back ? R(c, l) : R(l, c));
+    for (Index l = 0; l < X.cols(); ++l) X(i, l) = static_cast<double>(row[static_cast<size_t>(l)]);
+  }
+}
+
+HeadData<double> rounded(const Params& params, const Tensors& state, HeadData<double> head, Mask mask) {
+  const bool rotated = params.text("rotate") != "none", zero = params.flag("zero");
+  const Index group = params.integer("group") > 0 ? params.integer("group") : 1 << 20;
+  const auto turn = [&](Matrix<double>& X, bool back) {
+    if (rotated) rotate(X, state.at("grid_rotation"), back);
+  };
   const Index n = unpadded(mask, head.K.rows()), nq = head.Q.rows(), block = params.integer("block");
   const auto& granularity = params.text("granularity");
-  const Shares of_others = [&](Index row, Index) {
+  const Shares of_others = [&](Index row, Index column) {
     if (granularity == "tensor") return Index(0);
-    return granularity == "block" ? row / block : row;
+    return granularity == "block" ? row / block : row * 4096 + column / group;
   };
-  const Shares of_keys = [&](Index row, Index column) { return granularity == "channel" ? column : of_others(row, 0); };
+  const Shares of_keys = [&](Index row, Index column) {
+    return granularity == "channel" ? row / group * 4096 + column : of_others(row, column);
+  };
   std::vector<double> mean(static_cast<size_t>(head.K.cols()), 0);
   for (Index l = 0; l < head.K.cols() && n > 0 && params.flag("smooth"); ++l) {
     Real sum = 0;
@@ -142,25 +180,29 @@ HeadData<double> rounded(const Params& params, HeadData<double> head, Mask mask)
       for (Index l = 0; l < head.K.cols(); ++l) head.K(j, l) += factor * mean[static_cast<size_t>(l)];
   };
   add_mean(-1);
-  round_rows(head.K, 0, n, params.integer("bits"), of_keys);
+  turn(head.K, false);
+  round_rows(head.K, 0, n, params.integer("bits"), of_keys, zero);
+  turn(head.K, true);
   add_mean(1);
-  if (params.integer("values") > 0) round_rows(head.V, 0, n, params.integer("values"), of_others);
+  if (params.integer("values") > 0) round_rows(head.V, 0, n, params.integer("values"), of_others, zero);
   if (params.integer("queries") > 0) {
     Index queries = 0;
     for (Index i = 0; i < nq; ++i) queries += mask.keys < 0 || i + mask.offset < mask.keys;
     if (queries == 0) queries = nq;
-    round_rows(head.Q, 0, queries, params.integer("queries"), of_others);
-    round_rows(head.Q, queries, nq, params.integer("queries"), of_others);
+    turn(head.Q, false);
+    round_rows(head.Q, 0, queries, params.integer("queries"), of_others, zero);
+    round_rows(head.Q, queries, nq, params.integer("queries"), of_others, zero);
+    turn(head.Q, true);
   }
   return head;
 }
 
 Answer quantised(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
-  return attention(params.all_nested("method")[0], state, rounded(params, head, mask), mask);
+  return attention(params.all_nested("method")[0], state, rounded(params, state, head, mask), mask);
 }
 
 Weights quantised_weights(const Params& params, const Tensors& state, const HeadData<double>& head) {
-  const auto estimate = kernel(params.all_nested("method")[0], state, rounded(params, head, {}));
+  const auto estimate = kernel(params.all_nested("method")[0], state, rounded(params, state, head, {}));
   if (!estimate) throw std::logic_error(params.spec() + ": its method has no weights of its own");
   Weights weights(head.Q.rows(), head.K.rows());
   for (Index i = 0; i < head.Q.rows(); ++i)

@@ -36,18 +36,20 @@ class OtherFormsTest(unittest.TestCase):
 
     def test_functions_that_name_scale_get_q_and_k_before_they_are_scaled(self) -> None:
         report = self.checked("unscaled", 0)
-        for claim in ("formula", "exact", "decoder", "gradients", "second-paths", "causal", "lengths"):
+        for claim in ("formula", "exact-when", "decoder", "gradients", "second-paths", "causal", "lengths"):
             self.assertRegex(report, rf"(?m)^  {claim} +PASS", claim)
-        self.assertRegex(self.checked("static-unscaled", 0), r"(?m)^  exact +PASS")
+        self.assertRegex(self.checked("static-unscaled", 0), r"(?m)^  exact-when +PASS")
         report = self.checked("unscaled-that-scales-twice", 1)
-        for claim in ("formula", "exact", "decoder"):
+        for claim in ("formula", "exact-when", "decoder"):
             self.assertRegex(report, rf"(?m)^  {claim} +FAIL", claim)
 
     def test_a_decoder_alone_attends_by_its_steps(self) -> None:
         report = self.checked("by-its-decoder", 0)
         for claim in ("formula", "decoder", "causal", "row-sums"):
             self.assertRegex(report, rf"(?m)^  {claim} +PASS", claim)
-        made = attnbench("run", "attention-error", "--method", "by-its-decoder", "-n", "32",
+        report = self.checked("softmax-by-its-decoder", 0)
+        self.assertRegex(report, r"(?m)^  exact-when +PASS")
+        made = attnbench("run", "attention-error", "--method", "softmax-by-its-decoder", "-n", "32", "--bidirectional",
                          "--results", str(self.folder / "r.db"))  # fmt: skip
         self.assertIn("it has a causal form only", made.stdout + made.stderr)
 
@@ -72,7 +74,7 @@ class OtherFormsTest(unittest.TestCase):
     def test_heads_may_share_keys_and_choose_together(self) -> None:
         self.assertRegex(self.checked("shared-keys", 0), r"(?m)^  heads +PASS .*\(\d+ of \d+ tests\)")
         self.assertRegex(self.checked("shared-keys-of-the-first", 1), r"(?m)^  heads +FAIL .* in one call")
-        self.assertRegex(self.checked("one-choice", 0), r"(?m)^  heads +SKIPPED +it says that it mixes heads")
+        self.assertRegex(self.checked("one-choice", 0), r"(?m)^  heads +SKIPPED +- +it says that it mixes heads")
         generator = np.random.default_rng(1)
         q, k, v = (generator.standard_normal((heads, 40, 8)) for heads in (6, 2, 2))
         np.savez(self.folder / "heads.npz", q=q, k=k, v=v)
@@ -105,7 +107,7 @@ class OtherFormsTest(unittest.TestCase):
 
     def test_a_cost_may_be_a_range(self) -> None:
         self.assertRegex(self.checked("skipping", 0), r"(?m)^  work +PASS")
-        self.assertRegex(self.checked("skipping-as-if-it-did-not", 0), r"(?m)^  work +SKIPPED +unproved")
+        self.assertRegex(self.checked("skipping-as-if-it-did-not", 0), r"(?m)^  work +SKIPPED +- +unproved")
         self.assertRegex(self.checked("skipping-less", 1), r"(?m)^  work +FAIL")
 
 

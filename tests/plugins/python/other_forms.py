@@ -113,6 +113,18 @@ class ByItsDecoder:
         return out
 
 
+class SoftmaxCache(Cache):
+    def step(self, q: Array, k: Array, v: Array) -> Array:
+        return self.row(lambda keys: q @ keys.T, k, v)
+
+
+class SoftmaxByItsDecoder:
+    claims = {"exact_when": "always"}
+
+    def decoder(self, shape: Shape) -> SoftmaxCache:
+        return SoftmaxCache()
+
+
 class OfItsLayer:
     """Ends by saying in which layer it is."""
 
