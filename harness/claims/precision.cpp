@@ -57,14 +57,17 @@ double float_rounding(const Probe& one, const Tensors& state) {
 }
 
 std::vector<double> rounding_conditions(const Approximation<double>& exact, const Probe& one, const Tensors& state) {
-  Index terms = 64 + one.shape.nk;
-  for (const auto& [name, tensor] : state) terms = std::max(terms, tensor.rows() + one.shape.nk);
+  constexpr Index few = 130;  // keys
+  Index terms = 64;
+  for (const auto& [name, tensor] : state) terms = std::max(terms, tensor.rows());
+  terms += std::min(one.shape.nk, few);
+  const auto further = static_cast<double>(std::max<Index>(0, one.shape.nk - few));
 
   const double size = size_of(one.head.V);
   std::vector<double> conditions = movement(exact, one, attended(exact, one.head, one.shape.mask), float_eps, 4);
-  // Adding n equal numbers one after another in float is off by sqrt(n) / 6 of these units.
+  // Adding n equal numbers one after another in float is off by sqrt(n) / 6 of these units, of which four are allowed.
   for (double& condition : conditions)
-    condition = condition / (float_eps * size) + std::sqrt(static_cast<double>(terms)) / 4;
+    condition = condition / (float_eps * size) + std::sqrt(static_cast<double>(terms)) + std::sqrt(further) / 8;
   return conditions;
 }
 
