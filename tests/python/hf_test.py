@@ -303,6 +303,22 @@ class SwapTest(unittest.TestCase):
         first, second = (applied("performer", Call(i, "", q, q, q, None, True, 0.25, True), 1) for i in (0, 1))
         self.assertGreater(float((first - second).abs().max()), 1e-3)
 
+    def test_a_method_is_told_its_layer(self) -> None:
+        places: set[tuple[int, int]] = set()
+
+        class ToldItsLayer:
+            def __init__(self, layer: int, layers: int) -> None:
+                places.add((layer, layers))
+
+            def attend(self, q: Any, k: Any, v: Any, causal: bool) -> Any:
+                return v
+
+        model = llama()
+        with attnbench.hf.attention(model, ToldItsLayer):
+            logits(model)
+        layers = len(attnbench.hf.layers(model))
+        self.assertEqual(places, {(layer, layers) for layer in range(layers)})
+
     def test_models_with_encoder_and_decoder(self) -> None:
         model, batch = whisper()
         with torch.no_grad():
