@@ -444,23 +444,24 @@ TEST_CASE("groups, grids that begin at the least number and rotations are those 
 }
 
 TEST_CASE("a rotation spreads a large channel, and groups and least numbers follow what differs", "[methods]") {
-  TestHead problem = gaussian(256, 64);
-  problem.head.K.col(5) *= 30;
-  problem.head.Q.col(5) /= 30;
+  TestHead problem = gaussian(256, 64, 0.25);
+  problem.head.K.col(5) *= 10;
   const Matrix<double> exact = out_of("softmax", problem);
   const auto error = [&](const std::string& options) {
-    return (out_of("quantised:bits=3," + options, problem) - exact).norm() / exact.norm();
+    return (out_of("quantised:bits=4," + options, problem) - exact).norm();
   };
   const double by_token = error("granularity=token");
-  CHECK(error("granularity=token,rotate=haar") < by_token / 2);
-  CHECK(error("granularity=token,rotate=hadamard") < by_token / 2);
-  CHECK(error("granularity=channel") < by_token / 2);
-  problem.head.K.array() += 4;  // far from 0, where a symmetric grid has few levels
+  for (const char* better :
+       {"granularity=token,rotate=haar", "granularity=token,rotate=hadamard", "granularity=channel"}) {
+    INFO(better);
+    CHECK(error(better) < 0.7 * by_token);
+  }
+  problem.head.K.array() += 1;  // far from 0, where a symmetric grid has few levels
   const Matrix<double> moved = out_of("softmax", problem);
   const auto moved_error = [&](const std::string& options) {
     return (out_of("quantised:bits=3," + options, problem) - moved).norm();
   };
-  CHECK(moved_error("granularity=channel,zero=true") < moved_error("granularity=channel") / 2);
+  CHECK(moved_error("granularity=channel,zero=true") < 0.8 * moved_error("granularity=channel"));
   CHECK(moved_error("granularity=channel,zero=true,group=32") < moved_error("granularity=channel,zero=true"));
 }
 

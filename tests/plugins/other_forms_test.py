@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import subprocess
 import sys
 import tempfile
@@ -78,10 +79,14 @@ class OtherFormsTest(unittest.TestCase):
         generator = np.random.default_rng(1)
         q, k, v = (generator.standard_normal((heads, 40, 8)) for heads in (6, 2, 2))
         np.savez(self.folder / "heads.npz", q=q, k=k, v=v)
-        output = self.folder / "out.npz"
+        output = self.folder / "out.safetensors"
         made = attnbench("attend", "one-choice", "--input", str(self.folder / "heads.npz"), "--output", str(output))
         self.assertEqual(made.returncode, 0, made.stderr)
-        out = np.load(output)["out"]
+        data = output.read_bytes()
+        begin = 8 + int.from_bytes(data[:8], "little")
+        entry = json.loads(data[8:begin])["out"]
+        self.assertEqual((entry["dtype"], entry["shape"]), ("F64", [6, 40, 8]))
+        out = np.frombuffer(data, np.float64, 6 * 40 * 8, begin + entry["data_offsets"][0]).reshape(6, 40, 8)
         for head in range(6):
             group = slice(0, 3) if head < 3 else slice(3, 6)
             logits = q[group] @ k[head // 3].T / 8**0.5
