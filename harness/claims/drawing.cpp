@@ -273,6 +273,17 @@ double ScaledKernel::log_scale_of_row(Index i, Mask mask) const {
   return log_rows[static_cast<size_t>(i)] + columns.maxCoeff();
 }
 
+std::vector<double> cancellations(const Approximation<double>& method, const Probe& one) {
+  std::vector<double> ratios(static_cast<size_t>(one.shape.nq), 1);
+  if (!method.kernel()) return ratios;
+  const ScaledKernel K(*method.kernel(), one);
+  for (size_t i = 0; i < ratios.size(); ++i) {
+    const Eigen::RowVectorXd row = K.row(static_cast<Index>(i), one.shape.mask);
+    if (row.size() > 0) ratios[i] = std::max(1.0, row.cwiseAbs().sum() / std::abs(row.sum()));
+  }
+  return ratios;
+}
+
 std::vector<double> row_conditions(const Approximation<double>& method, const Probe& one, bool non_negative,
                                    std::uint64_t seed) {
   constexpr double change = 1e-9;
@@ -292,13 +303,8 @@ std::vector<double> row_conditions(const Approximation<double>& method, const Pr
       condition[static_cast<size_t>(i)] =
           std::max(condition[static_cast<size_t>(i)], moved.row(i).cwiseAbs().maxCoeff() / unit);
   }
-  if (!method.kernel()) return condition;
-  const ScaledKernel K(*method.kernel(), one);
-  for (Index i = 0; i < out.rows(); ++i) {
-    const Eigen::RowVectorXd row = K.row(i, one.shape.mask);
-    condition[static_cast<size_t>(i)] =
-        std::max(condition[static_cast<size_t>(i)], row.cwiseAbs().sum() / std::abs(row.sum()));
-  }
+  const std::vector<double> ratios = cancellations(method, one);
+  for (size_t i = 0; i < condition.size(); ++i) condition[i] = std::max(condition[i], ratios[i]);
   return condition;
 }
 

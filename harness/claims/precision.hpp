@@ -18,8 +18,8 @@ Result compare_with_double(const std::string& claim, const std::string& tested, 
                            double rounding);
 
 // How much rounding may grow in each row, in units of float's: what random changes of all inputs by one unit do to the
-// row in double, and the square root of the number of terms that are added up: keys, and rows of the state's tensors.
-// Keys beyond 130 count an eighth of that.
+// row in double, and the square root of the number of terms that are added up (keys, and rows of the state's tensors;
+// keys beyond 130 count an eighth of that) times the row's cancellation.
 std::vector<double> rounding_conditions(const Approximation<double>& exact, const Probe& one, const Tensors& state);
 
 // Compares rows in a type whose numbers lie `spacing` apart at 1 with those of the same draw in double: how far they
