@@ -201,18 +201,27 @@ ClaimResults test_budget(const Subject& subject, const Probes&, std::uint64_t) {
   const Params defaults("methods", subject.params.name());  // beside other parameters it may have no effect
   for (const Parameter& p : defaults.declared()) {
     if (!p.budget) continue;
-    const Index low = std::max<Index>(8, static_cast<Index>(p.minimum)), high = 4 * low;
-    if (static_cast<double>(high) > p.maximum) continue;
     const auto cost_at = [&](Index value) {
       const Params params = defaults.with(p.name, std::to_string(value));
       Shape shape{.nq = 1024, .nk = 1024, .d = 64, .dv = 64};
       shape.mask.causal = !subject.claims(params, shape).no_form.empty();
-      return subject.cost(params, shape).flops + subject.cost(params, shape).exps;
+      const Work work = subject.cost(params, shape);
+      return work.flops + work.exps + (subject.decoder_bytes ? subject.decoder_bytes(params, shape) : 0);
     };
-    // More of it may cost more (features) or less (strides).
-    const double one = cost_at(low), other = cost_at(high);
-    results.push_back(compared(claim, fmt::format("{0}={1} and {0}={2} declare the same work", p.name, low, high),
-                               std::abs(one - other) > 1e-3 * std::max(one, other) ? 0 : 1, 0));
+    // More of it may cost more (features) or less (strides), and a count of large blocks may be beyond n at 8 already.
+    std::vector<double> costs;
+    std::string values;
+    for (const double times : {1.0, 2.0, 8.0, 32.0}) {
+      const double value = times * std::max(1.0, p.minimum);
+      if (value > p.maximum) continue;
+      costs.push_back(cost_at(static_cast<Index>(value)));
+      values += fmt::format("{}{:.0f}", values.empty() ? "" : ", ", value);
+    }
+    if (costs.size() < 2) continue;
+    const auto [least, most] = std::minmax_element(costs.begin(), costs.end());
+    results.push_back(compared(claim,
+                               fmt::format("{}={} all declare a cost of {:.3g}, n = 1024", p.name, values, *most),
+                               *most - *least > 1e-3 * *most ? 0 : 1, 0));
   }
   if (results.empty()) return {skipped(claim, "it has no parameter that is its budget")};
   return results;

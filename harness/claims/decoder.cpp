@@ -26,20 +26,33 @@ Probe at_other_positions(const Probe& one, const Params& method) {
   return moved;
 }
 
-// Two prompts, a step after each.
-Result compare_two_prompts(const Approximation<double>& method, const Probe& one, const Matrix<double>& whole,
-                           const std::vector<double>& condition) {
-  const Index n = one.shape.nq;
+// Two prompts, a step after each. second: the tokens of the second one.
+Result compare_two_prompts(const Approximation<double>& method, const Probe& one, Index second,
+                           const Matrix<double>& whole, const std::vector<double>& condition) {
+  const Index first = one.shape.nq / 3, last = first + 1 + second;
   const auto decoder = method.decoder(one.shape);
   Context context;
-  Matrix<double> out(1, one.shape.dv);
-  const auto tokens = [&](Index first, Index count) { return HeadPart<double>::tokens(one.head.view(), first, count); };
-  decoder->prefill(tokens(0, n / 3).view(), context);
-  decoder->step(tokens(n / 3, 1).view(), context, out);
-  decoder->prefill(tokens(n / 3 + 1, n - 2 - n / 3).view(), context);
-  decoder->step(tokens(n - 1, 1).view(), context, out);
-  return compare_rows(claim, "the last row after two prompts, " + one.name(), out, whole.bottomRows(1),
-                      {condition.back()}, size_of(one.head.V), double_tolerance);
+  Matrix<double> out(2, one.shape.dv), want(2, one.shape.dv);
+  const auto tokens = [&](Index begin, Index count) { return HeadPart<double>::tokens(one.head.view(), begin, count); };
+  decoder->prefill(tokens(0, first).view(), context);
+  decoder->step(tokens(first, 1).view(), context, row_block(out, 0, 1));
+  decoder->prefill(tokens(first + 1, second).view(), context);
+  decoder->step(tokens(last, 1).view(), context, row_block(out, 1, 1));
+  want << whole.row(first), whole.row(last);
+  return compare_rows(claim, fmt::format("the rows behind prompts of {} and {}, {}", first, second, one.name()), out,
+                      want, {condition[static_cast<size_t>(first)], condition[static_cast<size_t>(last)]},
+                      size_of(one.head.V), double_tolerance);
+}
+
+// Prompts that end around the edges of blocks of 64, and around the numbers of the spec: a cache of 32 tokens fills.
+std::set<Index> prompts_for(const Params& params, Index n) {
+  std::set<Index> prompts{0, 1, 63, 64, 65, n - 1};
+  for (const Parameter& p : params.declared())
+    if (p.kind == Parameter::Kind::integer && p.catalogue.empty())
+      for (const Index value = params.integer(p.name); const Index prompt : {value / 2, value - 1, value, value + 1})
+        prompts.insert(prompt);
+  std::erase_if(prompts, [n](Index prompt) { return prompt < 0 || prompt >= n; });
+  return prompts;
 }
 
 // Two decoders of one instance take turns with different heads.
@@ -74,14 +87,15 @@ ClaimResults test_decoder(const Subject& subject, const Probes& probes, std::uin
     const Matrix<double> whole = attended(*method, one.head, mask);
     const auto condition = row_conditions(*method, one, non_negative, seed);
     const Index n = one.shape.nq;
-    for (const Index prompt : std::set<Index>{0, 1, 63, 64, 65, n - 1}) {
-      if (prompt >= n) continue;
+    for (const Index prompt : prompts_for(subject.params, n)) {
       results.push_back(compare_rows(claim, fmt::format("rows after a prompt of {}, {}", prompt, one.name()),
                                      decoded(*method, one.shape, one.head, prompt), whole.bottomRows(n - prompt),
                                      {condition.begin() + static_cast<std::ptrdiff_t>(prompt), condition.end()},
                                      size_of(one.head.V), double_tolerance));
     }
-    if (n >= 7) results.push_back(compare_two_prompts(*method, one, whole, condition));
+    if (n >= 12)
+      for (const Index second : {Index{2}, n - 2 - n / 3})
+        results.push_back(compare_two_prompts(*method, one, second, whole, condition));
     results.push_back(compare_turns(*method, one));
     const auto single = drawing.draw<float>(0);
     const Tensors state = single->state();

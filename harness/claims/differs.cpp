@@ -71,18 +71,20 @@ ClaimResults test_differs(const Subject& subject, const Probes& probes, std::uin
     return {{.claim = claim,
              .tested = fmt::format("softmax's output is another one, n = {}", n),
              .outcome = Outcome::pass}};
-  const auto least = with_least_budget(subject.params);
-  const Params& tight = least ? *least : subject.params;
-  if (least && differs(tight, probes))
-    return {{.claim = claim,
-             .tested = fmt::format("softmax's output is another one with {}, n = {}",
-                                   difference_of(tight, subject.params), n),
-             .outcome = Outcome::pass}};
+  const std::vector<Params> tighter = with_small_budgets(subject.params);
+  for (const Params& tight : tighter)
+    if (differs(tight, probes))
+      return {{.claim = claim,
+               .tested = fmt::format("softmax's output is another one with {}, n = {}",
+                                     difference_of(tight, subject.params), n),
+               .outcome = Outcome::pass}};
+  const Params& tight = tighter.empty() ? subject.params : tighter.back();
   const Probes longer = long_head(subject, seed);
   if (differs(tight, longer))
     return {{.claim = claim, .tested = "softmax's output is another one, n = 1100", .outcome = Outcome::pass}};
-  const std::string tested = fmt::format("its output{} is exact softmax's on all heads up to n = 1100",
-                                         least ? " with " + difference_of(tight, subject.params) : std::string());
+  const std::string tested =
+      fmt::format("its output{} is exact softmax's on all heads up to n = 1100",
+                  tighter.empty() ? std::string() : " with " + difference_of(tight, subject.params));
   const auto& declared = tight.declared();
   if (std::none_of(declared.begin(), declared.end(),
                    [&](const Parameter& p) { return p.budget && tight.integer(p.name) < 1100; }))

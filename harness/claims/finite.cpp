@@ -69,13 +69,13 @@ Result count_infinite(const Matrix<T>& out, const std::string& tested) {
                   static_cast<double>((!out.array().isFinite()).count()), 0);
 }
 
-// Row sums, where nothing cancels: an output may be finite and have lost its keys.
+// Row sums, where nothing cancels: an output may be finite and have lost its keys. Features of zeros may all be 0.
 Result test_sums(const Approximation<float>& method, const Params& params, HeadData<float> head, Mask mask,
                  const std::string& tested) {
   head.V.setOnes();
   Matrix<float> sums = attended(method, head, mask);
   for (Index i = 0; i < sums.rows(); ++i)
-    if (mask.visible(i, head.K.rows()) == 0) sums.row(i).setOnes();
+    if (mask.visible(i, head.K.rows()) == 0 || (head.Q.isZero() && sums.row(i).isZero())) sums.row(i).setOnes();
   // Sums over at most 600 keys and 2^20 features of one sign are accurate to 1e-3 in float, in any order.
   return compared(claim, "row sums less 1, " + tested, static_cast<double>((sums.array() - 1).abs().maxCoeff()),
                   limit_at_dtype(params, 1e-3));
@@ -96,6 +96,30 @@ ClaimResults test_formula_at(const Subject& subject, const Drawing& drawing, con
   results.push_back(compare_rows(claim, "steps against the transcription, " + tested,
                                  decoded(*method, at.shape, at.head, 0), want, conditions, size, double_tolerance));
   return results;
+}
+
+// A decoder has code of its own for what attend does with large numbers.
+template <class T>
+Result decoded_infinite(const Approximation<T>& method, const Probe& at, const std::string& tested) {
+  const Matrix<T> steps = decoded(method, at.shape, at.head.cast<T>(), at.shape.nk / 2);
+  return compared(claim, fmt::format("NaN or infinite numbers of a decoder in {}, {}", precision_name<T>, tested),
+                  static_cast<double>((!steps.array().isFinite()).count()), 0);
+}
+
+// And so has a backward pass.
+template <class T>
+Result infinite_gradients(const Approximation<T>& method, const Probe& at, const std::string& tested) {
+  const HeadData<T> head = at.head.cast<T>();
+  Matrix<T> out(head.Q.rows(), head.V.cols()), Q(head.Q), K(head.K), V(head.V);
+  std::vector<T> saved;
+  Context context;
+  const auto& pass = *method.differentiable();
+  pass.forward(head.view(), at.shape.mask, context, out, saved);
+  pass.backward(head.view(), at.shape.mask, out, saved, Matrix<T>(Matrix<T>::Ones(out.rows(), out.cols())), context,
+                {Q, K, V});
+  const auto count = [](const Matrix<T>& X) { return static_cast<double>((!X.array().isFinite()).count()); };
+  return compared(claim, fmt::format("NaN or infinite numbers of gradients in {}, {}", precision_name<T>, tested),
+                  count(Q) + count(K) + count(V), 0);
 }
 
 // Why the method, or one inside it, takes no such numbers; empty: it does.
@@ -133,6 +157,14 @@ ClaimResults test_finite(const Subject& subject, const Probes& probes, std::uint
       results.push_back(count_infinite(attended(*exact, extreme.head, one.shape.mask), tested));
       if (results[results.size() - 1].outcome == Outcome::fail || results[results.size() - 2].outcome == Outcome::fail)
         continue;
+      if (one.shape.mask == Mask{.causal = true} && one.shape.nq == one.shape.nk && exact->decoder(one.shape)) {
+        results.push_back(decoded_infinite(*single, at, tested));
+        results.push_back(decoded_infinite(*exact, at, tested));
+      }
+      if (extreme.large && exact->differentiable()) {
+        results.push_back(infinite_gradients(*single, at, tested));
+        results.push_back(infinite_gradients(*exact, at, tested));
+      }
       // Where all logits are equal, methods that choose keys may break ties in any way.
       if (subject.transcription && !extreme.large && !extreme.head.Q.isZero())
         for (Result& result : test_formula_at(subject, drawing, at, tested, seed)) results.push_back(std::move(result));

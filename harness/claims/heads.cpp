@@ -50,9 +50,14 @@ ClaimResults test_heads(const Subject& subject, const Probes& probes, std::uint6
         {-head.Q, head.K, 2 * head.V, drawn_extras(subject.params, one.shape, seed + 1)},
         {4 * head.Q, -4 * head.K, -head.V, drawn_extras(subject.params, one.shape, seed + 2)}};  // of another size
     compare_with_each(subject, one, methods, *together, heads, "in one call", seed, results);
-    std::vector<HeadData<double>> sharing = heads;
-    for (HeadData<double>& other : sharing) other = {other.Q, head.K, head.V, head.extra};
-    compare_with_each(subject, one, methods, *all_heads<double>(methods, 1), sharing, "that share keys", seed, results);
+    methods.push_back(drawing.draw_for<double>(seed, count, 0));
+    const HeadData<double>& other = heads[1];
+    compare_with_each(subject, one, methods, *all_heads<double>(methods, 2),
+                      {head,
+                       {-head.Q, head.K, head.V, head.extra},
+                       {2 * head.Q, other.K, other.V, other.extra},
+                       {other.Q, other.K, other.V, other.extra}},
+                      "of 2 groups that share keys", seed, results);
   }
   return results;
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <set>
@@ -37,6 +38,27 @@ Probe part_of(const Probe& whole, Index first, Index count, bool causal) {
   return {shape, {part.Q, part.K, part.V, *part.extra}};
 }
 
+// Whether one call at that length takes few FLOPs and bytes, those of the state included: some methods draw a matrix of
+// n x n numbers. Their state at two smaller lengths tells how it grows.
+bool costs_little(const Subject& subject, const Shape& shape, std::uint64_t seed) {
+  if (!subject.claims(subject.params, shape).no_form.empty() || subject.cost(subject.params, shape).flops > little ||
+      subject.memory(subject.params, shape) > little)
+    return false;
+  const auto numbers_at = [&](Index n) -> std::optional<double> {
+    Shape smaller = shape;
+    smaller.nk = n;
+    const auto method = drawn_if_possible(subject, subject.params, smaller, seed);
+    if (!method) return std::nullopt;
+    double numbers = 1;
+    for (const auto& [name, tensor] : method->state()) numbers += static_cast<double>(tensor.size());
+    return numbers;
+  };
+  const auto half = numbers_at(long_head / 2), whole = numbers_at(long_head);
+  if (!half || !whole) return false;
+  const double doublings = std::log2(static_cast<double>(shape.nk) / static_cast<double>(long_head));
+  return 8 * *whole * std::pow(*whole / *half, doublings) <= little;
+}
+
 // A single token, a single query, three queries at the start, in the middle and at the end of long heads, one query of
 // more keys than 16 bits count, and a head whose width is odd. A class in Python is told no place: one query of a head
 // is enough, as a transcription in plain loops may take a sum for each key.
@@ -51,8 +73,7 @@ Probes long_probes(const Subject& subject, std::uint64_t seed) {
       for (const Index first : places) all.push_back(part_of(whole, first, count, causal));
   }
   const Shape one_query{.nq = 1, .nk = beyond_16_bits, .d = d, .dv = dv};
-  if (!sanitized && subject.claims(subject.params, one_query).no_form.empty() &&
-      subject.cost(subject.params, one_query).flops <= little && subject.memory(subject.params, one_query) <= little)
+  if (!sanitized && costs_little(subject, one_query, seed))
     all.push_back(gaussian_probe(subject.params, one_query, seed));
   for (const bool causal : {false, true})
     all.push_back(gaussian_probe(subject.params,
@@ -170,7 +191,7 @@ bool only_square(const Subject& subject, const Probe& one) {
 }  // namespace
 
 ClaimResults test_lengths(const Subject& subject, const Probes& probes, std::uint64_t seed) {
-  constexpr size_t most_values = 3;
+  constexpr size_t most_values = 5;
   ClaimResults results;
   for (const Probe& one : long_probes(subject, seed))
     OnHead(subject, subject.params, one, seed).test_rows(one.name(), results);

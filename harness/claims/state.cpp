@@ -79,11 +79,12 @@ ClaimResults test_draws(const Subject& subject, const Probes& probes, std::uint6
 
 namespace {
 
+// elsewhere: with another head to learn from.
 template <class T>
-Result made_again(const Drawing& drawing, const Probe& one) {
+Result made_again(const Drawing& drawing, const Drawing& elsewhere, const Probe& one) {
   const auto method = drawing.draw<T>(0);
   const Tensors state = method->state();
-  const auto other = drawing.draw<T>(1, &state);  // without the state it would be another draw
+  const auto other = elsewhere.draw<T>(1, &state);  // without the state it would be another draw
   const HeadData<T> head = one.head.cast<T>();
   double different = differing_numbers(attended(*other, head, one.shape.mask), attended(*method, head, one.shape.mask));
   const Tensors given = other->state();
@@ -104,8 +105,9 @@ ClaimResults test_state(const Subject& subject, const Probes& probes, std::uint6
   for (const Probe& one : probes) {
     const Drawing drawing(subject, subject.params, one.shape, seed);
     if (drawing.draw<double>(0)->state().empty()) return {skipped("state", "its state is empty")};
-    results.push_back(made_again<double>(drawing, one));
-    results.push_back(made_again<float>(drawing, one));
+    const Drawing elsewhere(subject, subject.params, one.shape, seed + 1);
+    results.push_back(made_again<double>(drawing, elsewhere, one));
+    results.push_back(made_again<float>(drawing, elsewhere, one));
   }
   return results;
 }

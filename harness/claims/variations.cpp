@@ -18,7 +18,8 @@ std::vector<std::string> numbers_to_try(const Params& spec, const Parameter& p) 
   const bool whole = p.kind == Parameter::Kind::integer;
   const bool word = !p.word.empty() && spec.text(p.name) == p.word;
   const double value = word ? 8 : whole ? static_cast<double>(spec.integer(p.name)) : spec.real(p.name);
-  std::vector<double> numbers{8, value / 2, 2 * value, 2, 1, 3, 0, 0.5, p.minimum, p.maximum, value + 1, -value};
+  std::vector<double> numbers{8, value / 2, 2 * value, 4 * value, p.maximum, 2,     1,
+                              3, 0,         0.5,       p.minimum, value + 1, -value};
   if (whole)
     for (double& number : numbers) number = std::floor(number);
   std::vector<std::string> texts;
@@ -81,14 +82,17 @@ std::string difference_of(const Params& changed, const Params& spec) {
   return text;
 }
 
-std::optional<Params> with_least_budget(const Params& spec) {
+std::vector<Params> with_small_budgets(const Params& spec) {
+  std::vector<Params> all;
   for (const Parameter& p : spec.declared()) {
     if (!p.budget) continue;
-    const auto least = std::max<Index>(8, static_cast<Index>(p.minimum));
-    if (spec.integer(p.name) > least && static_cast<double>(least) <= p.maximum)
-      return spec.with(p.name, std::to_string(least));
+    for (const double few : {8.0, 1.0}) {
+      const double value = std::max(few, p.minimum);
+      if (static_cast<double>(spec.integer(p.name)) > value && value <= p.maximum)
+        all.push_back(spec.with(p.name, fmt::format("{:.0f}", value)));
+    }
   }
-  return std::nullopt;
+  return all;
 }
 
 std::vector<std::string> cases_of(const std::string& exact_when) {

@@ -13,8 +13,8 @@ std::vector<Params> other_values(const Params& spec, const Parameter& parameter)
 // "window=8": how the first differs from the second, for the reader of a report.
 std::string difference_of(const Params& changed, const Params& spec);
 
-// The spec with its budget at 8, or at the least that it may be, where it has one and a larger value.
-std::optional<Params> with_least_budget(const Params& spec);
+// The spec with its budget at 8 and at 1, or at the least that it may be, where it has one and a larger value.
+std::vector<Params> with_small_budgets(const Params& spec);
 
 // The cases of Claims::exact_when, which semicolons part.
 std::vector<std::string> cases_of(const std::string& exact_when);

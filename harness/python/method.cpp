@@ -208,7 +208,10 @@ class PythonMethod final : public Approximation<T>, public Joinable<T> {
     return by_features_ ? by_features_->kernel() : nullptr;
   }
   std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
-    return declared_->decodes ? python_decoder<T>(declared_, instance_, shape) : nullptr;
+    if (!declared_->decodes) return nullptr;
+    Shape own = shape;
+    own.precision = std::is_same_v<T, float> ? Precision::f32 : Precision::f64;
+    return python_decoder<T>(declared_, instance_, own);
   }
   const Differentiable<T>* differentiable() const override { return gradients_.get(); }
   std::unique_ptr<AllHeads<T>> joined(std::span<const std::unique_ptr<Approximation<T>>> instances,

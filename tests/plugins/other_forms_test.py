@@ -75,6 +75,8 @@ class OtherFormsTest(unittest.TestCase):
     def test_heads_may_share_keys_and_choose_together(self) -> None:
         self.assertRegex(self.checked("shared-keys", 0), r"(?m)^  heads +PASS .*\(\d+ of \d+ tests\)")
         self.assertRegex(self.checked("shared-keys-of-the-first", 1), r"(?m)^  heads +FAIL .* in one call")
+        report = self.checked("shared-keys-in-another-order", 1)
+        self.assertRegex(report, r"(?m)^  heads +FAIL .* of 2 groups that share keys")
         self.assertRegex(self.checked("one-choice", 0), r"(?m)^  heads +SKIPPED +- +it says that it mixes heads")
         generator = np.random.default_rng(1)
         q, k, v = (generator.standard_normal((heads, 40, 8)) for heads in (6, 2, 2))

@@ -20,7 +20,7 @@ import numpy as np
 
 SOURCE = Path(__file__).resolve().parent / "python/silent_mistakes.py"
 BUILD = Path()
-RIGHT = ("softpick", "scalable-softmax", "kept-whole", "windowed")
+RIGHT = ("softpick", "scalable-softmax", "kept-whole", "windowed", "learnt-directions")
 WRONG = {
     "softpick-without-maximum": "finite",
     "softpick-of-one-percent": "work",
@@ -30,6 +30,10 @@ WRONG = {
     "windowed-that-keeps-all": "state-bytes",
     "windowed-that-counts-one-token": "state-bytes",
     "windowed-in-float": "decoder",
+    "windowed-of-at-most64": "lengths",
+    "windowed-without-maximum-in-steps": "finite",
+    "windowed-that-forgets-a-prompt": "decoder",
+    "learnt-directions-without-state": "state",
 }
 NUMBERS_OF_OTHERS = """import sys
 sys.path.insert(0, {folder!r})

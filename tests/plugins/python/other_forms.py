@@ -218,3 +218,11 @@ class Forgetting:
     def attend(self, q: Array, k: Array, v: Array, causal: bool, keep: Array) -> Array:
         since = np.cumsum(np.log(np.asarray(keep, np.float64)[:, 0]))
         return softmax(visible(q @ k.T + (since[:, None] - since).astype(q.dtype), causal)) @ v
+
+
+class SharedKeysInAnotherOrder(SharedKeys):
+    """It repeats the keys as np.tile does: the head reads those of another group."""
+
+    def attend(self, q: Array, k: Array, v: Array) -> Array:
+        logits = q @ np.swapaxes(np.tile(k[:: self.group], (self.group, 1, 1)), 1, 2)
+        return softmax(logits) @ np.tile(v[:: self.group], (self.group, 1, 1))

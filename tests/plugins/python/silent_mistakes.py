@@ -245,3 +245,69 @@ class WindowedInFloat(Windowed):
 
     def decoder(self, shape: Shape) -> Any:
         return WindowCache(self.window, kind=np.float32)
+
+
+class WindowedOfAtMost64(Windowed):
+    """lengths"""
+
+    def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        return Windowed(min(self.window, 64)).attend(q, k, v, causal)
+
+    def decoder(self, shape: Shape) -> Any:
+        return WindowCache(min(self.window, 64))
+
+
+class WindowedWithoutMaximumInSteps(Windowed):
+    """finite"""
+
+    def decoder(self, shape: Shape) -> Any:
+        class Naive(WindowCache):
+            def step(self, q: Array, k: Array, v: Array) -> Array:
+                super().step(q, k, v)
+                weights = np.exp(q @ np.array(self.keys).T)
+                return np.asarray(weights @ np.array(self.values) / weights.sum())
+
+        return Naive(self.window)
+
+
+class WindowedThatForgetsAPrompt(Windowed):
+    """decoder"""
+
+    def decoder(self, shape: Shape) -> Any:
+        class Overwritten(WindowCache):
+            def prefill(self, q: Array, k: Array, v: Array) -> None:
+                self.keys = [np.array(key) for key in k[-self.window :]]
+                self.values = [np.array(value) for value in v[-self.window :]]
+
+        return Overwritten(self.window)
+
+
+class LearntDirections:
+    """Softmax of keys in the two directions of the largest energy of another head."""
+
+    claims = {"row_stochastic": True, "non_negative": True}
+
+    def __init__(self, calibration: Any = None, state: Any = None) -> None:
+        self.directions = self.learnt(calibration) if state is None else np.array(state["directions"])
+
+    @staticmethod
+    def learnt(calibration: Any) -> Array:
+        return np.asarray(np.linalg.eigh(calibration.k.T @ calibration.k)[1][:, -2:])
+
+    def state(self) -> dict[str, Array]:
+        return {"directions": self.directions}
+
+    def attend(self, q: Array, k: Array, v: Array) -> Array:
+        P = self.directions.astype(q.dtype)
+        return softmax((q @ P) @ (k @ P).T) @ v
+
+    def transcription(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        weights = np.exp(q @ self.directions @ self.directions.T @ k.T)
+        return np.asarray(weights @ v / weights.sum(axis=1, keepdims=True))
+
+
+class LearntDirectionsWithoutState(LearntDirections):
+    """state"""
+
+    def __init__(self, calibration: Any = None, state: Any = None) -> None:
+        super().__init__(calibration)
