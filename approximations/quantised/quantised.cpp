@@ -313,14 +313,15 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
     if (const auto* given = draw.injected("grid_rotation", d, d)) return *given;
     Generator generator = draw.streams.stream("quantised rotation", draw.head, draw.replicate);
     if (kind == "haar") return haar_orthogonal(generator, d);
-    if (!std::has_single_bit(static_cast<std::uint64_t>(d)))
-      throw Misuse(fmt::format("{}: a Hadamard matrix has a power of two of rows, and d is {}; give rotate=haar",
-                               draw.params.spec(), d));
-    Matrix<double> H(d, d);  // its columns times random signs
-    for (Index l = 0; l < d; ++l) {
-      const double entry = (generator() % 2 == 0 ? 1 : -1) / std::sqrt(static_cast<double>(d));
-      for (Index r = 0; r < d; ++r)
-        H(r, l) = std::popcount(static_cast<std::uint64_t>(r & l)) % 2 == 0 ? entry : -entry;
+    // Its columns times random signs. Where d is no power of two, a block for each power of two in it.
+    Matrix<double> H = Matrix<double>::Zero(d, d);
+    for (Index begin = 0, size = 0; begin < d; begin += size) {
+      size = static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(d - begin)));
+      for (Index l = 0; l < size; ++l) {
+        const double entry = (generator() % 2 == 0 ? 1 : -1) / std::sqrt(static_cast<double>(size));
+        for (Index r = 0; r < size; ++r)
+          H(begin + r, begin + l) = std::popcount(static_cast<std::uint64_t>(r & l)) % 2 == 0 ? entry : -entry;
+      }
     }
     return H;
   }

@@ -5,7 +5,7 @@
 //   k~ = k' + sqrt(pi/2) |k - k'| / d sum_i w_i sign(w_i.(k - k')),  w_i ~ N(0, I_d), i = 1 ... d         methods.md R
 //   E q.k~ = q.k,   E |k - k'|^2 near E_b |k|^2, E_b = 1, .3634, .1175, .03455, .009501, .002505 for 0 to 5 bits
 // residual=false: k~ = k' with all bits in L (Algorithm 1), whose logits have the mean (1 - D_b) q.k; with scale=eden
-//   k~ = |k|^2 / (k.k') k', whose logits have no bias (Vargaftik et al. 2022, EDEN, arXiv:2108.08842)
+//   k~ = |k|^2 / (k.k') k', whose logits have no bias (Vargaftik et al. 2021, EDEN, arXiv:2108.08842)
 // A coordinate of a uniform direction times sqrt(d) has a law near N(0, 1), for which L is the best. bits=1 is QJL with
 // m = d. Norms |k| and |k - k'| are kept as they are. Codes are decided in double for both scalar types; sign(0) = 1.
 // O(n d^2) time for the estimates, then that of softmax.
@@ -93,7 +93,7 @@ const bool registered = add(method<TurboQuant>({
                  "out_i = softmax_j(q_i.k~_j) V, k~ = k' + QJL(k - k'), "
                  "k' = |k| / sqrt(d) Pi^T LloydMax(sqrt(d) Pi k / |k|); residual=false: k~ = k', with scale=eden "
                  "|k|^2 / (k.k') k'",
-             .reference = "Zandieh et al. 2025, arXiv:2504.19874, Algorithms 1 and 2; Vargaftik et al. 2022, EDEN, "
+             .reference = "Zandieh et al. 2025, arXiv:2504.19874, Algorithms 1 and 2; Vargaftik et al. 2021, EDEN, "
                           "arXiv:2108.08842",
              .cost = "O(n d^2 + n^2 (d + dv)) time, O(n d) memory beyond state, input and output; emulated",
              .family = "quantised",

@@ -495,8 +495,10 @@ TEST_CASE("parameters of quantised methods out of range are refused with what wa
   CHECK_THAT(refused("turboquant:scale=eden"), ContainsSubstring("residual=false,scale=eden"));
   CHECK_THAT(refused("turboquant:bits=6,residual=false"), ContainsSubstring("give bits=5"));
   CHECK_THAT(refused("quantised:group=32"), ContainsSubstring("give granularity=channel or token, or block=32"));
-  CHECK_THAT(refused("quantised:rotate=hadamard"), ContainsSubstring("d is 6; give rotate=haar"));
-  CHECK_NOTHROW(drawn("quantised:rotate=hadamard", gaussian(60, 8)));
+  for (const Index d : {1, 6, 8, 80}) {  // of any width
+    const Matrix<double> R = drawn("quantised:rotate=hadamard", gaussian(60, d))->state().at("grid_rotation");
+    CHECK(distance(R * R.transpose(), Matrix<double>::Identity(d, d)) < tolerance);
+  }
   CHECK_THAT(misuse_of([] { Params("methods", "quantised:bits=1"); }), ContainsSubstring("2"));
   CHECK_THAT(misuse_of([] { drawn("quantised:[softmax],[local]", gaussian()); }),
              ContainsSubstring("2 specs; expected one, the method that gets the rounded numbers, as in "

@@ -21,7 +21,8 @@ Report checked(const Subject& planted) { return check({planted}, {.work = 2e4});
 
 Names failing(const Subject& planted) {
   Names names;
-  for (const Result& result : checked(planted).subjects[0].results)
+  const Report report = checked(planted);
+  for (const Result& result : report.subjects[0].results)
     if (result.outcome == Outcome::fail) names.insert(result.claim);
   return names;
 }

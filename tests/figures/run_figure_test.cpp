@@ -60,7 +60,8 @@ Drawn drawn(const Runs& runs, const json& figure) {
     const DrawnPanel one = drawn_panel(results, described_panel(panel), better_by_unit);
     for (const DrawnPoint& point : one.points) all.replicates += static_cast<size_t>(point.replicates);
     all.points += one.points.size();
-    all.notes.insert(all.notes.end(), one.notes.begin(), one.notes.end());
+    for (const std::string& note : one.notes)
+      if (!note.starts_with("Without ")) all.notes.push_back(note);  // which curves are levels
   }
   return all;
 }
