@@ -105,7 +105,7 @@ struct ScaledKernel {
   std::vector<double> log_rows, log_columns;
 };
 
-// sum_j |K_ij| / |sum_j K_ij| of each row of the method's kernel, at least 1; 1 without a kernel.
+// sum_j |K_ij| / |sum_j K_ij| of each row of the method's kernel, at least 1; 1 without a kernel or beyond 5000 keys.
 std::vector<double> cancellations(const Approximation<double>& method, const Probe& one);
 
 // How much each row may amplify rounding. Changes every number of the input by one part in 10^9 up or down, and divides
