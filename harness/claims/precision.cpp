@@ -79,7 +79,8 @@ Result compare_with_double(const std::string& claim, const std::string& tested, 
   const double size = size_of(one.head.V);
   double worst = 0;
   Index cancel = 0, jump = 0;
-  // A smooth row moves 32 to 48 times as far under a change 32 times as large.
+  // A smooth row moves 32 to 48 times as far under a change 32 times as large. Features round inside, which no change
+  // of the inputs shows: rows of a kernel may err as far as they move.
   constexpr double larger = 32, most_if_smooth = 4 * larger;
   std::vector<double> moved, moved_less;
   for (Index i = 0; i < want.rows(); ++i) {
@@ -96,7 +97,8 @@ Result compare_with_double(const std::string& claim, const std::string& tested, 
         moved_less = movement(exact, one, want, float_eps);
       }
       const double far = moved[static_cast<size_t>(i)], near = moved_less[static_cast<size_t>(i)];
-      if (near >= difference / 2 || (far >= difference / 2 && far > most_if_smooth * near)) {
+      const bool jumps = exact.kernel() || far > most_if_smooth * near;
+      if (near >= difference / 2 || (far >= difference / 2 && jumps)) {
         ++jump;
         continue;
       }
