@@ -78,7 +78,7 @@ Tensor tensor_of(const std::vector<Index>& leading, Index rows, Index columns, c
 
 // The heads of a file, of a model or of a law, in double and scaled.
 struct Heads {
-  std::vector<Index> leading = {};  // axes of the results before those of a head
+  std::vector<Index> leading = {};              // axes of the results before those of a head
   Index batches = 1, heads = 1, key_heads = 0;  // 0: as many as heads
   Index nq = 0, nk = 0, d = 0, dv = 0;
   std::function<HeadData<double>(Index batch, Index head)> scaled;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from typing import Any, Callable
 
 from attnbench._native import Misuse
@@ -28,7 +29,7 @@ def adapted(cls: type[Any]) -> type[Any]:
     if not scaled and not decodes:
         return cls
     same = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
-    made = type(cls)(cls.__name__, (cls,), same)
+    made: type[Any] = types.new_class(cls.__name__, (cls,), exec_body=lambda body: body.update(same))
     for name in scaled:
         setattr(made, name, _on_scaled(made, cls, name))
     if decodes:
@@ -82,7 +83,7 @@ class _Steps:
     def __init__(self, inner: Any) -> None:
         self.inner = inner
         for name in ("step", "prefill"):
-            function = getattr(inner, name, None)
+            function: Any = getattr(inner, name, None)
             if _names_scale(function):
                 setattr(self, name, functools.partial(_called_with_scale, function))
 
@@ -104,7 +105,9 @@ def _attend_by_steps(cls: type) -> Callable[..., Any]:
     """attend(self, q, k, v, causal, ...) of a class that has a decoder alone: each row is a step's."""
     for name in ("batched", "tensors"):
         if getattr(cls, name, False):
-            raise Misuse(f"class {cls.__name__} has {name} = True and a decoder alone; add attend(self, q, k, v, causal)")
+            raise Misuse(
+                f"class {cls.__name__} has {name} = True and a decoder alone; add attend(self, q, k, v, causal)"
+            )
     needs = dict(getattr(cls, "needs", None) or {})
     for name, given in needs.items():
         if isinstance(given, tuple) and given[:1] not in (("n",), ("nq",)):

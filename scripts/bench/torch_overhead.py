@@ -66,9 +66,9 @@ def main() -> None:
     values = {p.name: p.default for p in declaration.parameters}
     values.update(device=asked.device, dtype=asked.dtype)
     shape = (asked.n, asked.n, asked.d, asked.d, False, 0, asked.n, "float32")
-    draws = [(values, shape, seed, None, None) for seed in range(asked.heads)]
+    draws = [(values, shape, seed, None, None, 0, 1) for seed in range(asked.heads)]
     through = declaration.attend_all(draws, len(draws))
-    placed = declaration._make_all(draws)
+    placed = declaration._make_all(draws, len(draws))
     place = placed._place
     arrays = np.random.default_rng(1).standard_normal((3, asked.heads, asked.n, asked.d)).astype(np.float32)
     arrays[:2] *= asked.d**-0.25

@@ -11,7 +11,7 @@ from attnbench.method import Array, Shape
 
 
 def visible(logits: Array, causal: bool) -> Array:
-    return np.where(np.tri(*logits.shape, dtype=bool), logits, -np.inf) if causal else logits
+    return np.where(np.tri(len(logits), logits.shape[1], dtype=bool), logits, -np.inf) if causal else logits
 
 
 def softmax(logits: Array) -> Array:
@@ -32,7 +32,7 @@ class Cache:
     def row(self, logits_of: Any, k: Array, v: Array) -> Array:
         self.k.append(np.array(k))
         self.v.append(np.array(v))
-        return softmax(logits_of(np.concatenate(self.k))) @ np.concatenate(self.v)
+        return np.asarray(softmax(logits_of(np.concatenate(self.k))) @ np.concatenate(self.v))
 
 
 class UnscaledCache(Cache):
@@ -49,7 +49,7 @@ class Unscaled:
         return softmax(visible(scale * (q @ k.T), causal)) @ v
 
     def kernel(self, q: Array, k: Array, scale: float) -> Array:
-        return np.exp(scale * (q @ k.T))
+        return np.asarray(np.exp(scale * (q @ k.T)))
 
     def transcription(self, q: Array, k: Array, v: Array, causal: bool, scale: float) -> Array:
         out = np.zeros((len(q), v.shape[1]))
@@ -225,4 +225,4 @@ class SharedKeysInAnotherOrder(SharedKeys):
 
     def attend(self, q: Array, k: Array, v: Array) -> Array:
         logits = q @ np.swapaxes(np.tile(k[:: self.group], (self.group, 1, 1)), 1, 2)
-        return softmax(logits) @ np.tile(v[:: self.group], (self.group, 1, 1))
+        return np.asarray(softmax(logits) @ np.tile(v[:: self.group], (self.group, 1, 1)))
