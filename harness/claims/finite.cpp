@@ -98,7 +98,7 @@ ClaimResults test_formula_at(const Subject& subject, const Drawing& drawing, con
   return results;
 }
 
-// A decoder has code of its own for what attend does with large numbers.
+// A decoder computes with large numbers by code of its own.
 template <class T>
 Result decoded_infinite(const Approximation<T>& method, const Probe& at, const std::string& tested) {
   const Matrix<T> steps = decoded(method, at.shape, at.head.cast<T>(), at.shape.nk / 2);
@@ -106,7 +106,7 @@ Result decoded_infinite(const Approximation<T>& method, const Probe& at, const s
                   static_cast<double>((!steps.array().isFinite()).count()), 0);
 }
 
-// And so has a backward pass.
+// So does a backward pass.
 template <class T>
 Result infinite_gradients(const Approximation<T>& method, const Probe& at, const std::string& tested) {
   const HeadData<T> head = at.head.cast<T>();

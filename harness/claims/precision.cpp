@@ -65,7 +65,8 @@ std::vector<double> rounding_conditions(const Approximation<double>& exact, cons
 
   const double size = size_of(one.head.V);
   std::vector<double> conditions = movement(exact, one, attended(exact, one.head, one.shape.mask), float_eps, 4);
-  // Adding n equal numbers one after another in float is off by sqrt(n) / 6 of these units, of which four are allowed.
+  // Adding n equal numbers one after another in float is off by sqrt(n) / 6 of these units; four times that is
+  // allowed.
   const double sums = std::sqrt(static_cast<double>(terms)) + std::sqrt(further) / 8;
   const std::vector<double> ratios = cancellations(exact, one);
   for (size_t i = 0; i < conditions.size(); ++i) conditions[i] = conditions[i] / (float_eps * size) + ratios[i] * sums;

@@ -53,10 +53,11 @@ struct Region {
 // In which regions the comparisons lie below the bound. HOLDS: in every region. REFUTED: in none. DEPENDS: it holds
 // significantly in some and fails significantly in others. If regions with coordinates hold on one side and fail on the
 // other, the finding gives the boundary, interpolated on logarithmic scales and named by `axis`. For more than four
-// regions without coordinates it gives counts, with the names of up to six. Every comparison is kept. equal_within: a
-// region is equal if its intervals contain the bound and lie within that factor of it. Equal is neither below nor
-// above, so it counts against the statement. With the default of 1 such a region is undecided, and more replicates
-// could only prove a difference too small to matter.
+// regions without coordinates it gives counts, with the names of up to six. Every comparison is kept.
+//
+// equal_within: a region is equal if its intervals contain the bound and lie within that factor of it. Equal is neither
+// below nor above, so it counts against the statement. With the default of 1 such a region is undecided, and more
+// replicates could only prove a difference too small to matter.
 Finding below_where(double bound, const std::vector<Region>& regions, const std::string& axis = {},
                     double equal_within = 1);
 Finding above_where(double bound, const std::vector<Region>& regions, const std::string& axis = {},
