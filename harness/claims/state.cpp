@@ -1,7 +1,8 @@
-// Draws and states: each seed, head and replicate has its own numbers, float and double share them, and the state makes
-// an instance again.
+// Draws and states: each seed, head and replicate has its own numbers, float and double share them, what is learnt
+// depends on the head that it is learnt from, and the state makes an instance again.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "harness/claims/structural.hpp"
@@ -69,6 +70,13 @@ ClaimResults test_draws(const Subject& subject, const Probes& probes, std::uint6
     if (drawn) results.push_back(equal_or_not(what + " of another head", same(first, of_head, name), heads_share));
     results.push_back(
         equal_or_not(what + " of another replicate", same(first, of_replicate, name), !drawn || replicates_share));
+  }
+  if (subject.fitted) {
+    const Drawing elsewhere(subject, subject.params, one.shape, seed + 1);
+    const Tensors learnt = shown_by(elsewhere, one, 1, 0, 0);
+    const bool same_all =
+        std::all_of(first.begin(), first.end(), [&](const auto& shown) { return same(first, learnt, shown.first); });
+    results.push_back(equal_or_not("what it learns from another head", same_all, false));
   }
   if (subject.law && subject.law(subject.params, one.shape.d).gaussian && first.contains("projection"))
     results.push_back(equal_or_not("projection vectors of another seed", same(first, of_seed, "projection"), false));

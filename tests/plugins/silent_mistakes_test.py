@@ -34,6 +34,8 @@ WRONG = {
     "windowed-without-maximum-in-steps": "finite",
     "windowed-that-forgets-a-prompt": "decoder",
     "learnt-directions-without-state": "state",
+    "learnt-directions-of-no-head": "draws",
+    "learnt-directions-of-the-first-head": "draws",
 }
 NUMBERS_OF_OTHERS = """import sys
 sys.path.insert(0, {folder!r})

@@ -311,3 +311,23 @@ class LearntDirectionsWithoutState(LearntDirections):
 
     def __init__(self, calibration: Any = None, state: Any = None) -> None:
         super().__init__(calibration)
+
+
+class LearntDirectionsOfNoHead(LearntDirections):
+    """draws"""
+
+    @staticmethod
+    def learnt(calibration: Any) -> Array:
+        return np.eye(calibration.k.shape[1], 2)
+
+
+class LearntDirectionsOfTheFirstHead(LearntDirections):
+    """draws"""
+
+    kept: Any = None
+
+    @classmethod
+    def learnt(cls, calibration: Any) -> Array:
+        if cls.kept is None:
+            cls.kept = LearntDirections.learnt(calibration)
+        return np.array(cls.kept)
