@@ -19,8 +19,8 @@ namespace attnbench::sparsity_experiment {
 namespace {
 
 constexpr Index block_bytes = 4 << 20, largest_dense = 4096;
-// Of all rows. The mean over fewer is no longer one of the matrix: differential attention had a support of 1.00, that
-// of its first row, because all others have negative entries.
+// The share of rows that a mean needs. A mean over fewer says nothing of the matrix: differential attention had a
+// support of 1.00, that of its first row, because all other rows have negative entries.
 constexpr double least_measured = 0.5;
 
 struct Measure {

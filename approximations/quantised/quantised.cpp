@@ -255,8 +255,8 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
     void step(const Head<T>& token, Context& context, Out<T> out) override {
       cache_->step(Rounded(of_, token, {}, of_.of_values_ > 0).view(), context, out);
     }
-    // Of codes of that many bits, and of a scale, and a least number with zero=true, for each group of a token's
-    // numbers. The emulation holds real numbers.
+    // Counts codes of that many bits and, for each group of a token's numbers, a scale, with zero=true a least number
+    // as well. The emulation holds real numbers.
     size_t bytes() const override {
       const auto of_token = [this](Index numbers, Index bits) {
         const Index size = sizeof(T), group = of_.of_keys_.group > 0 ? of_.of_keys_.group : numbers;

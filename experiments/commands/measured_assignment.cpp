@@ -100,7 +100,7 @@ class Measuring {
     return shares.empty() ? unmeasured() : median_of(shares, error_rate);
   }
 
-  // Those candidates that cost significantly less than softmax, with their costs, measured on the model's first head.
+  // The candidates that cost significantly less than softmax, with their costs on the model's first head.
   std::optional<std::map<std::string, double>> costs_of(const std::vector<Params>& candidates) {
     std::map<std::string, double> costs;
     std::vector<std::string> methods;

@@ -43,8 +43,8 @@ struct DeclaredWork {
   double least_flops, flops, exps;
 };
 
-// The work of a plugin, of which attnbench may see a part. A plugin that does more than it declares is wrong; one that
-// seems to do less may do it unseen.
+// attnbench may see only a part of a plugin's work. A plugin that does more than it declares is wrong; one that seems
+// to do less may do it unseen.
 ClaimResults count_elsewhere(const CountedCall& counted, const DeclaredWork& said, double allowed,
                              const std::string& where) {
   constexpr const char* claim = "work";

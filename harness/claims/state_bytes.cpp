@@ -66,7 +66,12 @@ ClaimResults test_state_bytes(const Subject& subject, const Probes&, std::uint64
           fmt::format("bytes beyond a factor of {} and 8 KB between the {:.0f} {} and what was allocated, n = {}",
                       allowed, said, who, n),
           apart(said, kept.grown), 0);
-      if (result.outcome == Outcome::fail) result.reason = fmt::format("{:.0f} were allocated", kept.grown);
+      if (result.outcome == Outcome::fail)
+        result.reason =
+            fmt::format("{:.0f} were allocated{}", kept.grown,
+                        subject.interpreted ? ", Python's objects included: an array for each token costs more "
+                                              "than its numbers, and one that grows does not"
+                                            : "");
       results.push_back(std::move(result));
     };
     compare(kept.said, "that bytes() says");

@@ -7,7 +7,7 @@
 
 namespace attnbench {
 
-// Those directly inside, in the order of the parameters.
+// Returns the methods directly inside a spec, in the order of its parameters.
 std::vector<Params> methods_inside(const Params& method);
 
 }  // namespace attnbench

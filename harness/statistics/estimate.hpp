@@ -29,7 +29,7 @@ struct Estimate {
 // throw std::logic_error. At an error rate of 1 (smoke sizes) the interval is the number itself.
 
 // The mean over at least replicates_for_means replicates, each an average of 32 draws or more, by interval_of_averages.
-// That is the whole line for a sample that is significantly skewed. median_ratio needs no such assumption.
+// The interval is the whole line for a significantly skewed sample. median_ratio needs no such assumption.
 Estimate mean(const Samples& samples, double error_rate);
 // The median, with a distribution-free interval between two order statistics. Samples may be infinite.
 Estimate median_of(std::vector<double> samples, double error_rate);

@@ -166,7 +166,7 @@ class Entry:
         return [self._need(name, given, example) for name, given in said.items()]
 
     def _need(self, name: Any, given: Any, example: str) -> tuple[str, str, str, str, str]:
-        if not isinstance(name, str) or not name.isidentifier() or name in ("q", "k", "v", "g", "causal"):
+        if not isinstance(name, str) or not name.isidentifier() or name in ("q", "k", "v", "g", "causal", "scale"):
             raise Misuse(f"{self.where}: an array cannot be called {name!r}; expected another name, as in {example}")
         if not isinstance(given, tuple) or not 1 <= len(given) <= 4:
             raise Misuse(f"{self.where}: array {name} = {given!r}; expected (rows, columns), as in {example}")

@@ -60,6 +60,7 @@ class OtherFormsTest(unittest.TestCase):
         for further, words in (
             ("batched = True", "has batched = True and a decoder alone; add attend"),
             ('needs = {"w": ("d", 1)}', "its array w has the rows"),
+            ('needs = {"scale": ("n", 1)}', "an array cannot be called 'scale'"),
         ):
             plugin.write_text(f"class Mine:\n    {further}\n{decoder}")
             made = attnbench("check", "mine", plugin=plugin)

@@ -9,6 +9,20 @@ import torch
 
 from attnbench.method import Parameter, Shape
 
+NO_WORK = "its chunks hold more pairs than rows see; cost is of those that rows see, as the C++ method's"
+
+
+def claims_of_window(spec: str, shape: Shape) -> dict[str, Any]:
+    """Those of softmax over a window, with the C++ method that it equals."""
+    made: dict[str, Any] = {
+        "row_stochastic": True,
+        "non_negative": True,
+        "exact_when": f"compile=false is {spec}",
+    }
+    if shape.nq != shape.keys:
+        made["no_form"] = "a window is around a query's own key, and there are more of one than of the other"
+    return made
+
 
 class TorchLocal:
     """Softmax over a sliding window, in PyTorch: chunks of a window's length, each with the chunks beside it.
@@ -27,16 +41,9 @@ class TorchLocal:
     @staticmethod
     def claims(parameters: dict[str, Any], shape: Shape) -> dict[str, Any]:
         """As those of the C++ method of the same window."""
-        made: dict[str, Any] = {
-            "row_stochastic": True,
-            "non_negative": True,
-            "exact_when": f"compile=false is local:window={parameters['window']}",
-        }
-        if shape.nq != shape.keys:
-            made["no_form"] = "a window is around a query's own key, and there are more of one than of the other"
-        return made
+        return claims_of_window(f"local:window={parameters['window']}", shape)
 
-    no_work = "its chunks hold more pairs than rows see; cost is of those that rows see, as the C++ method's"
+    no_work = NO_WORK
 
     @staticmethod
     def cost(parameters: dict[str, Any], shape: Shape) -> tuple[float, float]:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from attnbench.method import Parameter, Shape
+from attnbench.torch_methods.local import NO_WORK, claims_of_window
 
 ROWS = 64  # of a chunk at least: a chunk is one product
 ALIGNED = 8  # numbers of half precision in 16 bytes, which the fast products of a GPU read at once
@@ -36,16 +37,9 @@ class TorchSinkWindow:
     @staticmethod
     def claims(parameters: dict[str, Any], shape: Shape) -> dict[str, Any]:
         """As those of the C++ method of the same sinks and window."""
-        made: dict[str, Any] = {
-            "row_stochastic": True,
-            "non_negative": True,
-            "exact_when": f"compile=false is sink-window:sinks={parameters['sinks']},window={parameters['window']}",
-        }
-        if shape.nq != shape.keys:
-            made["no_form"] = "a window is around a query's own key, and there are more of one than of the other"
-        return made
+        return claims_of_window(f"sink-window:sinks={parameters['sinks']},window={parameters['window']}", shape)
 
-    no_work = "its chunks hold more pairs than rows see; cost is of those that rows see, as the C++ method's"
+    no_work = NO_WORK
 
     @staticmethod
     def cost(parameters: dict[str, Any], shape: Shape) -> tuple[float, float]:
