@@ -4,9 +4,18 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-preset=${1:?"expected a preset: release, dev, sanitize or threads"}
-shift
+preset=${1:-}
+if [ "$preset" = -h ] || [ "$preset" = --help ]; then
+  sed -n '2,/^set /s/^# //p' "${BASH_SOURCE[0]}"
+  exit
+fi
 cd "$root"
+presets=$(sed -n 's/.*"name": "\([^"]*\)", "displayName".*/\1/p' CMakePresets.json)
+if ! grep -qxF -- "$preset" <<< "$presets"; then
+  echo "scripts/build.sh: '$preset' is no preset; expected one of" $presets >&2
+  exit 2
+fi
+shift
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # Files that differ from the last commit are compiled alone from now on, because an edit would compile a whole group of files

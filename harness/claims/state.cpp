@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/claims/structural.hpp"
+#include "harness/claims/variations.hpp"
 #include "harness/core/torch_place.hpp"
 
 namespace attnbench {
@@ -47,6 +48,21 @@ Result compare_precisions(const Drawing& drawing) {
   return compared("draws", "the state in float less that in double", worst, limit_at_dtype(drawing.params(), 1e-5));
 }
 
+// Whether another seed changes anything with some other value of a parameter: some draw only where a flag says so.
+bool some_value_draws(const Subject& subject, const Probe& given, std::uint64_t seed) {
+  for (const Parameter& p : subject.params.declared())
+    for (const Params& other : other_values(subject.params, p)) {
+      const Probe one = for_method(given, other, seed);
+      if (!drawn_if_possible(subject, other, one.shape, seed)) continue;
+      const Drawing drawing(subject, other, one.shape, seed);
+      const Tensors first = shown_by(drawing, one, 1, 0, 0), of_seed = shown_by(drawing, one, 2, 0, 0);
+      if (std::any_of(first.begin(), first.end(),
+                      [&](const auto& shown) { return !same(first, of_seed, shown.first); }))
+        return true;
+    }
+  return false;
+}
+
 }  // namespace
 
 ClaimResults test_draws(const Subject& subject, const Probes& probes, std::uint64_t seed) {
@@ -71,6 +87,11 @@ ClaimResults test_draws(const Subject& subject, const Probes& probes, std::uint6
     results.push_back(
         equal_or_not(what + " of another replicate", same(first, of_replicate, name), !drawn || replicates_share));
   }
+  if (subject.asks_for_seed && !random && !some_value_draws(subject, one, seed))
+    results.push_back({.claim = "draws",
+                       .tested = "another seed, which its constructor asks for",
+                       .outcome = Outcome::fail,
+                       .reason = "no seed changes anything. Is it used? If the method draws nothing, ask for none"});
   if (subject.fitted) {
     const Drawing elsewhere(subject, subject.params, one.shape, seed + 1);
     const Tensors learnt = shown_by(elsewhere, one, 1, 0, 0);

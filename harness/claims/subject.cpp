@@ -59,6 +59,7 @@ Subject subject_of(const Params& params) {
                   .decoder_bytes = entry.decoder_bytes,
                   .memory_assumed = assumed(params, &MethodEntry::memory_assumed),
                   .cost_assumed = assumed(params, &MethodEntry::cost_assumed),
+                  .asks_for_seed = assumed(params, &MethodEntry::asks_for_seed),
                   .transcription = of_f64(entry.transcription),
                   .golden = entry.golden,
                   .built_in = is_built_in(params.source_files()),

@@ -20,6 +20,7 @@ struct Subject {
   std::function<double(const Params&, const Shape&)> least_flops = {};    // empty: the data do not decide
   std::function<double(const Params&, const Shape&)> decoder_bytes = {};  // empty: not declared
   bool memory_assumed = false, cost_assumed = false;
+  bool asks_for_seed = false;
   Transcription transcription = {};                               // empty: it has none
   std::function<std::vector<Golden>(const Params&)> golden = {};  // the same
   bool built_in = true;                                           // not of a plugin

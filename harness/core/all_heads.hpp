@@ -19,6 +19,11 @@ class AllHeads {
   // Writes for each head what attend of its own instance gives: heads and outputs in the order of the instances.
   virtual void attend(std::span<const HeadData<T>> heads, Mask mask, Context& context,
                       std::span<Matrix<T>> outputs) const = 0;
+  // What a plain transcription gives, where heads depend on each other (Claims::mixes_heads). Empty: there is none.
+  virtual std::vector<Matrix<double>> transcription(std::span<const HeadData<double>> heads, Mask mask) const {
+    (void)heads, (void)mask;
+    return {};
+  }
   // Seconds of one of `calls` calls by the clock of the device that makes them, with inputs that are there already.
   // Nullopt: it runs on the processor, where the caller can time attend.
   virtual std::optional<double> seconds_on_device(std::span<const HeadData<T>> heads, Mask mask, Index calls) const {

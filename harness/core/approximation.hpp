@@ -228,6 +228,7 @@ struct MethodEntry {
   // Where the data decide how much attend does: its fewest FLOPs, `cost` being the most. Empty: they do not.
   std::function<double(const Params&, const Shape&)> least_flops = {};
   bool memory_assumed = false, cost_assumed = false;  // the author of a Python class gave none
+  bool asks_for_seed = false;                         // a class in Python whose constructor names a seed
   // Asks a worker for a cost that must be measured (harness/experiment/measured_cost.hpp). Empty: this process may call
   // the method itself.
   std::function<std::optional<double>(const std::string& what, const Params&, const Shape&)> measured = {};

@@ -21,6 +21,7 @@ struct Declared {
   bool exponents = false;            // features_q and features_k return logarithms of features
   bool takes_causal = false;         // attend has the parameter causal
   bool fitted = false;               // the constructor takes the calibration head
+  bool asks_for_seed = false;        // the constructor takes a seed
   bool has_theory = false;           // gives the mean of its kernel estimate
   bool has_variance = false;         // gives the variance of its kernel estimate
   bool gives_memory = false;         // has memory(parameters, shape)

@@ -81,6 +81,22 @@ class PythonHeads final : public AllHeads<T> {
     });
   }
 
+  std::vector<Matrix<double>> transcription(std::span<const HeadData<double>> heads, Mask mask) const override {
+    if (!declared_->transcribes) return {};
+    std::vector<Matrix<double>> outputs;
+    in_python(declared_->file, [&] {
+      const Index keys = heads[0].K.rows();
+      const auto [q, k, v] = stacked<double>(heads, keys);
+      const py::object all =
+          py::handle(attend_).attr("transcription")(q, k, v, mask.causal, *stacked_extras<double>(heads, keys));
+      for (size_t h = 0; h < heads.size(); ++h) {
+        outputs.emplace_back(heads[h].Q.rows(), heads[h].V.cols());
+        copy_result<double>(py::object(all[py::int_(h)]), outputs.back(), "one head of transcription(q, k, v, causal)");
+      }
+    });
+    return outputs;
+  }
+
   std::optional<double> seconds_on_device(std::span<const HeadData<T>> heads, Mask mask, Index calls) const override {
     const Index keys = keys_of(heads, mask);
     if (!on_device_ || keys == 0) return std::nullopt;
@@ -123,26 +139,29 @@ class PythonHeads final : public AllHeads<T> {
   }
 
   // Q, K and V of all heads, as far as there are keys.
-  static std::array<py::object, 3> stacked(std::span<const HeadData<T>> heads, Index keys) {
-    return {stacked(heads, &HeadData<T>::Q, heads[0].Q.rows()), stacked(heads, &HeadData<T>::K, keys),
-            stacked(heads, &HeadData<T>::V, keys)};
+  template <class U>
+  static std::array<py::object, 3> stacked(std::span<const HeadData<U>> heads, Index keys) {
+    return {stacked(heads, &HeadData<U>::Q, heads[0].Q.rows()), stacked(heads, &HeadData<U>::K, keys),
+            stacked(heads, &HeadData<U>::V, keys)};
   }
 
   // The first rows of a matrix of each head, heads x rows x columns.
-  static py::array_t<T> stacked(std::span<const HeadData<T>> heads, Matrix<T> HeadData<T>::*part, Index rows) {
+  template <class U>
+  static py::array_t<U> stacked(std::span<const HeadData<U>> heads, Matrix<U> HeadData<U>::*part, Index rows) {
     const Index columns = (heads[0].*part).cols();
-    py::array_t<T> all({static_cast<Index>(heads.size()), rows, columns});
+    py::array_t<U> all({static_cast<Index>(heads.size()), rows, columns});
     for (size_t h = 0; h < heads.size(); ++h)
-      Eigen::Map<Matrix<T>>(all.mutable_data(static_cast<Index>(h), 0, 0), rows, columns) =
+      Eigen::Map<Matrix<U>>(all.mutable_data(static_cast<Index>(h), 0, 0), rows, columns) =
           (heads[h].*part).topRows(rows);
     py::detail::array_proxy(all.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
     return all;
   }
 
   // The further inputs, heads x rows x columns each.
-  py::tuple stacked_extras(std::span<const HeadData<T>> heads, Index keys) const {
+  template <class U>
+  py::tuple stacked_extras(std::span<const HeadData<U>> heads, Index keys) const {
     std::vector<py::tuple> of_heads;
-    for (const HeadData<T>& head : heads) of_heads.push_back(declared_->template extras<T>(head.view(), keys));
+    for (const HeadData<U>& head : heads) of_heads.push_back(declared_->template extras<U>(head.view(), keys));
     py::tuple all(declared_->needs.size());
     for (size_t i = 0; i < all.size(); ++i) {
       py::list arrays;
@@ -301,6 +320,7 @@ MethodEntry entry_of(const DeclaredClass& declared) {
                     .f64 = maker<double>(declared),
                     .memory_assumed = !declared->gives_memory,
                     .cost_assumed = !declared->gives_cost,
+                    .asks_for_seed = declared->asks_for_seed,
                     .fitted = [declared](const Params&) { return declared->fitted; },
                     .theory = [declared](const Params& params, const Shape&,
                                          const Head<double>*) { return declared->theory(params); },

@@ -110,6 +110,7 @@ void read_abilities(const py::object& object, Declared& declared) {
   declared.exponents = flag("exponents");
   declared.takes_causal = flag("takes_causal");
   declared.fitted = flag("fitted");
+  declared.asks_for_seed = flag("asks_for_seed");
   declared.has_theory = flag("has_theory");
   declared.has_variance = flag("has_variance");
   declared.gives_memory = flag("gives_memory");

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib.util
 import inspect
 import sys
@@ -49,15 +50,15 @@ def _of_rows(out: tuple[Any, ...] | list[Any]) -> Any:
     return rows
 
 
-def _with_heads(out: Any, heads: int) -> Any:
-    """The result of attend, which has to have the heads as its first axis."""
+def _with_heads(out: Any, heads: int, of: str = "attend") -> Any:
+    """The result of attend or transcription, which has to have the heads as its first axis."""
     if getattr(out, "ndim", 0) != 3 or len(out) != heads:
         wrong = (
             f"an array of shape {tuple(out.shape)}; expected"
             if hasattr(out, "shape")
             else f"a {type(out).__name__}; expected an array"
         )
-        raise TypeError(f"attend returned {wrong} [{heads}, n, dv], because batched = True")
+        raise TypeError(f"{of} returned {wrong} [{heads}, n, dv], because batched = True")
     return out
 
 
@@ -66,10 +67,14 @@ class AllHeads:
 
     seconds(calls, q, k, v, ...): by the clock of the device that it runs on, if on_device.
     training_step(calls, q, k, v, causal, g, ...): seconds of the forward and the backward pass, if it trains.
+    transcription(q, k, v, causal, ...): the plain formula for all heads, if they are mixed.
     """
 
-    def __init__(self, attend: Callable[..., Any], heads: int, instance: Any) -> None:
+    def __init__(
+        self, attend: Callable[..., Any], heads: int, instance: Any, transcription: Callable[..., Any] | None = None
+    ) -> None:
         self._attend, self._heads = attend, heads
+        self.transcription = transcription
         self.seconds: Callable[..., float] | None = getattr(instance, "seconds_on_device", None)
         self.training_step: Callable[..., tuple[float, float]] | None = getattr(instance, "training_step", None)
         self.on_device = self.seconds is not None
@@ -110,6 +115,8 @@ class Declaration(Entry):
             )
         self.takes_causal = self.attends and self._takes_causal()
         self.fitted = "calibration" in self._named
+        # With kv_heads the seeds may only say how many heads there are.
+        self.asks_for_seed = "seed" in self._named or ("seeds" in self._named and "kv_heads" not in self._named)
         self._claims = getattr(cls, "claims", None)
         if isinstance(self._claims, Mapping):
             self._checked_claims(self._claims)
@@ -146,9 +153,13 @@ class Declaration(Entry):
         self.gives_decoder_bytes = self._decoder_bytes is not None
 
     def transcription(self, instance: Any, values: dict[str, Any], *given: Any) -> Any:
-        """The output of an instance's transcription."""
+        """The output of an instance's transcription for one head."""
+        function = self._transcription_of(instance, values)
+        return self._of_one_head(function)(*given) if self.mixes_heads else function(*given)
+
+    def _transcription_of(self, instance: Any, values: dict[str, Any]) -> Callable[..., Any]:
         further = {"parameters": values} if self._transcription_takes_parameters else {}
-        return instance.transcription(*given, **further)
+        return functools.partial(instance.transcription, **further)
 
     def golden(self, values: dict[str, Any]) -> list[Golden]:
         """The outputs of the authors' code for these parameters."""
@@ -324,7 +335,13 @@ class Declaration(Entry):
     def attend_all(self, draws: list[tuple[Any, ...]], kv_heads: int) -> AllHeads:
         """The instance that attends for the draws of several heads at once, on arrays [heads, n, d]."""
         instance = self._make_all(draws, kv_heads)
-        return AllHeads(self._of_arrays(instance), len(draws), instance)
+        return AllHeads(self._of_arrays(instance), len(draws), instance, self._all_transcribed(instance, draws))
+
+    def _all_transcribed(self, instance: Any, draws: list[tuple[Any, ...]]) -> Callable[..., Any] | None:
+        if not (self.transcribes and self.mixes_heads):
+            return None
+        function = self._transcription_of(instance, draws[0][0])
+        return lambda *given: _with_heads(function(*given), len(draws), "transcription")
 
     def _of_arrays(self, instance: Any) -> Callable[..., Any]:
         if not self.tensors:

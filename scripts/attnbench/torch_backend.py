@@ -288,9 +288,9 @@ class Placed:
             for name, x in said.items()
         }
 
-    def transcription(self, *given: Any) -> Any:
-        """The class's second path, on arrays of one head as they are."""
-        return self._instance.transcription(*given)
+    def transcription(self, *given: Any, **further: Any) -> Any:
+        """The class's second path, on arrays as they are."""
+        return self._instance.transcription(*given, **further)
 
     def _by_autograd(self, tensors: list[torch.Tensor], weights: torch.Tensor, further: tuple[Any, ...]) -> Any:
         with torch.enable_grad():

@@ -78,7 +78,9 @@ class OtherFormsTest(unittest.TestCase):
         self.assertRegex(self.checked("shared-keys-of-the-first", 1), r"(?m)^  heads +FAIL .* in one call")
         report = self.checked("shared-keys-in-another-order", 1)
         self.assertRegex(report, r"(?m)^  heads +FAIL .* of 2 groups that share keys")
-        self.assertRegex(self.checked("one-choice", 0), r"(?m)^  heads +SKIPPED +- +it says that it mixes heads")
+        self.assertRegex(self.checked("one-choice", 0), r"(?m)^  heads +PASS .*against the transcription")
+        for wrong in ("one-choice-of-the-first", "one-choice-of-all"):
+            self.assertRegex(self.checked(wrong, 1), r"(?m)^  heads +FAIL .*against the transcription", wrong)
         generator = np.random.default_rng(1)
         q, k, v = (generator.standard_normal((heads, 40, 8)) for heads in (6, 2, 2))
         np.savez(self.folder / "heads.npz", q=q, k=k, v=v)

@@ -20,7 +20,7 @@ import numpy as np
 
 SOURCE = Path(__file__).resolve().parent / "python/silent_mistakes.py"
 BUILD = Path()
-RIGHT = ("softpick", "scalable-softmax", "kept-whole", "windowed", "learnt-directions")
+RIGHT = ("softpick", "scalable-softmax", "kept-whole", "windowed", "learnt-directions", "random-signs")
 WRONG = {
     "softpick-without-maximum": "finite",
     "softpick-of-one-percent": "work",
@@ -36,6 +36,7 @@ WRONG = {
     "learnt-directions-without-state": "state",
     "learnt-directions-of-no-head": "draws",
     "learnt-directions-of-the-first-head": "draws",
+    "random-signs-of-one-seed": "draws",
 }
 NUMBERS_OF_OTHERS = """import sys
 sys.path.insert(0, {folder!r})

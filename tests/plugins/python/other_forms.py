@@ -209,6 +209,33 @@ class OneChoice:
             out[group] = softmax(logits[group][:, :, keys]) @ v[group][:, keys]
         return out
 
+    def transcription(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        out = np.zeros((*q.shape[:2], v.shape[2]))
+        size = len(q) // self.kv_heads
+        for first in range(0, len(q), size):
+            largest = [max((q[first + h] @ k[first, j]).max() for h in range(size)) for j in range(k.shape[1])]
+            keys = sorted(range(k.shape[1]), key=lambda j: -largest[j])[:8]
+            for h in range(first, first + size):
+                out[h] = softmax(q[h] @ k[h, keys].T) @ v[h, keys]
+        return out
+
+
+class OneChoiceOfTheFirst(OneChoice):
+    """The first head of a group chooses for all."""
+
+    def attend(self, q: Array, k: Array, v: Array) -> Array:
+        return super().attend(np.repeat(q[:: len(q) // self.kv_heads], len(q) // self.kv_heads, axis=0), k, v)
+
+
+class OneChoiceOfAll(OneChoice):
+    """It takes all heads to share one choice."""
+
+    def attend(self, q: Array, k: Array, v: Array) -> Array:
+        groups, self.kv_heads = self.kv_heads, 1
+        out = super().attend(q, k, v)
+        self.kv_heads = groups
+        return out
+
 
 class Forgetting:
     """Softmax whose weights decay by the gates since: at gates of 1, softmax."""

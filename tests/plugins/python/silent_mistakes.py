@@ -331,3 +331,24 @@ class LearntDirectionsOfTheFirstHead(LearntDirections):
         if cls.kept is None:
             cls.kept = LearntDirections.learnt(calibration)
         return np.array(cls.kept)
+
+
+class RandomSigns:
+    """Softmax of queries and keys whose entries get random signs, where a flag asks for them."""
+
+    def __init__(self, flipped: float = 0.5, signs: bool = False, *, shape: Shape, seed: int) -> None:
+        draws = self.generator(seed).random((2, shape.d))
+        self.of_q, self.of_k = np.where(signs & (draws < flipped), -1.0, 1.0)
+
+    def generator(self, seed: int) -> np.random.Generator:
+        return np.random.default_rng(seed)
+
+    def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        return softmax(logits(q * self.of_q.astype(q.dtype), k * self.of_k.astype(k.dtype), causal)) @ v
+
+
+class RandomSignsOfOneSeed(RandomSigns):
+    """Every draw is the same."""
+
+    def generator(self, seed: int) -> np.random.Generator:
+        return np.random.default_rng(1)
