@@ -18,7 +18,8 @@ from typing import Any
 from results import Reproduction, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
-OUTCOMES = ("HOLDS", "REFUTED", "DEPENDS", "OPEN", "MEASURED")  # in this order on the page
+OUTCOMES = ("HOLDS", "REFUTED", "NOT SEEN", "DEPENDS", "OPEN", "MEASURED")  # in this order on the page
+KINDS = {"paper": "claims of papers", "code": "tests of this code", "own": "findings of this project"}  # in this order
 OWN, CODE = "Findings of this project", "Published code and other sources"
 # "Wang et al. 2020, arXiv:2006.04768" at the beginning of a source; a repository or a lecture has no year there.
 PAPER = re.compile(r"(?P<authors>[^,;]*? \d{4}), (?P<place>arXiv:[\w./-]+|[\w.-]+\.[a-z]+/\S+?(?=,|;|$))")
@@ -62,10 +63,10 @@ def literature(judged: list[Judged]) -> str:
     papers = "\n".join(_paper(group, by_paper[group]) for group in order)
     return (
         '<section aria-labelledby="literature"><h2 id="literature" tabindex="-1">The literature</h2>\n'
-        f"<p>{len(judged)} statement{'' if len(judged) == 1 else 's'}, judged by the measurements of this report:{compared}"
-        f" {badges(outcomes)}</p>\n{_legend(outcomes)}"
+        f"<p>{len(judged)} statement{'' if len(judged) == 1 else 's'}, judged by the measurements of this report.{compared}"
+        f"</p>\n{_counts(judged)}\n{_legend(outcomes)}"
         '<form class="controls" id="verdict-form" hidden>'
-        f"{_select('Outcome', 'outcome', [*_in_order(outcomes), *(['not as expected'] if unexpected else [])])}"
+        f"{_select('Outcome', 'outcome', [*in_order(outcomes), *(['not as expected'] if unexpected else [])])}"
         f"{_select('Paper', 'source', sources)}"
         f"{_select('Method', 'tested', tested)}"
         '<label>Text <input name="text" type="search" autocomplete="off"></label>'
@@ -77,7 +78,8 @@ def literature(judged: list[Judged]) -> str:
 
 MEANINGS = {
     "HOLDS": "true wherever it was measured",
-    "REFUTED": "measured to be wrong",
+    "REFUTED": "measured to be wrong, in the source's own setting",
+    "NOT SEEN": "it fails here, in another setting than the source's, which refutes no source",
     "DEPENDS": "true in some settings, which it names",
     "OPEN": "the intervals do not decide",
     "MEASURED": "the source gives no threshold, so the value is reported",
@@ -85,24 +87,35 @@ MEANINGS = {
 
 
 def _legend(outcomes: Counter[str]) -> str:
-    words = "; ".join(f"{badge(name)} {MEANINGS[name]}" for name in _in_order(outcomes) if name in MEANINGS)
+    words = "; ".join(f"{badge(name)} {MEANINGS[name]}" for name in in_order(outcomes) if name in MEANINGS)
     return f'<p class="meanings">{words}.</p>\n' if words else ""
 
 
-def _in_order(outcomes: Iterable[str]) -> list[str]:
+def in_order(outcomes: Iterable[str]) -> list[str]:
+    """The outcomes in the order in which they are listed everywhere."""
     return sorted(outcomes, key=lambda name: (OUTCOMES.index(name) if name in OUTCOMES else len(OUTCOMES), name))
 
 
 def badge(outcome: str) -> str:
-    return f'<span class="outcome {escape(outcome.lower())}">{escape(outcome)}</span>'
+    return _badge(outcome, outcome)
+
+
+def _badge(outcome: str, words: str) -> str:
+    return f'<span class="outcome {escape(outcome.lower().replace(" ", "-"))}">{escape(words)}</span>'
 
 
 def badges(outcomes: Counter[str]) -> str:
     """Each outcome with its number."""
-    return " ".join(
-        f'<span class="outcome {escape(name.lower())}">{outcomes[name]} {escape(name)}</span>'
-        for name in _in_order(outcomes)
+    return " ".join(_badge(name, f"{outcomes[name]} {name}") for name in in_order(outcomes))
+
+
+def _counts(judged: list[Judged]) -> str:
+    """How many statements there are of each kind, and their outcomes."""
+    of_kinds = {kind: Counter(one.verdict.outcome for one in judged if one.verdict.kind == kind) for kind in KINDS}
+    lines = "".join(
+        f"<li>{outcomes.total()} {KINDS[kind]}: {badges(outcomes)}</li>" for kind, outcomes in of_kinds.items() if outcomes
     )
+    return f'<ul class="kinds">{lines}</ul>'
 
 
 def group_of(verdict: Verdict) -> str:

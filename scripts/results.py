@@ -65,7 +65,8 @@ class Verdict:
     """One row of table `verdict`: a recipe's statement and the outcome that its numbers give."""
 
     recipe: str
-    outcome: str  # HOLDS, REFUTED, OPEN, DEPENDS, or MEASURED where the source gives no threshold
+    outcome: str  # HOLDS, REFUTED, DEPENDS or OPEN; NOT SEEN: it fails in another setting than the source's; MEASURED: the
+    # source gives no threshold
     statement: str
     numbers: str
     region: str = ""  # where it holds and where it fails; empty: everywhere, or nowhere
@@ -76,6 +77,7 @@ class Verdict:
     definition: str = ""
     threshold: str = ""
     because: str = ""  # reason for the expected outcome
+    kind: str = "own"  # paper: a claim of a source; code: it tests this code; own: a finding of this project
     compared: str = "[]"  # JSON: every comparison, with what, side, value, low, high and count
 
     @property
@@ -244,7 +246,7 @@ def _read_file(path: Path) -> _File:
             points = pd.read_sql("SELECT * FROM point ORDER BY recipe, figure, panel, point", connection)
             judged = connection.execute(
                 "SELECT recipe, outcome, statement, numbers, region, expected, source, quotation, paraphrase, definition, "
-                "threshold, because, compared FROM verdict ORDER BY recipe, position"
+                "threshold, because, kind, compared FROM verdict ORDER BY recipe, position"
             ).fetchall()
             reproduced = connection.execute(
                 "SELECT recipe, size, command, seconds, cells, written FROM reproduction ORDER BY recipe"

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 APPLICATION_ID = 0x61746E62  # "atnb"
-SCHEMA = 8
+SCHEMA = 9
 # As in harness/store/schema.cpp.
 TABLES = """
   CREATE TABLE run(
@@ -50,7 +50,7 @@ TABLES = """
     recipe TEXT NOT NULL, position INTEGER NOT NULL, outcome TEXT NOT NULL, statement TEXT NOT NULL,
     numbers TEXT NOT NULL, written TEXT NOT NULL, region TEXT NOT NULL, expected TEXT NOT NULL, source TEXT NOT NULL,
     quotation TEXT NOT NULL, paraphrase TEXT NOT NULL, definition TEXT NOT NULL, threshold TEXT NOT NULL,
-    because TEXT NOT NULL, compared TEXT NOT NULL, PRIMARY KEY(recipe, position));
+    because TEXT NOT NULL, kind TEXT NOT NULL, compared TEXT NOT NULL, PRIMARY KEY(recipe, position));
   CREATE TABLE reproduction(
     recipe TEXT PRIMARY KEY, size TEXT NOT NULL, command TEXT NOT NULL, seconds REAL NOT NULL, cells TEXT NOT NULL,
     written TEXT NOT NULL, digest TEXT NOT NULL);
@@ -75,7 +75,7 @@ CELL = (
 )
 VERDICT = (
     "position, outcome, statement, numbers, written, region, expected, source, quotation, paraphrase, definition, "
-    "threshold, because, compared"
+    "threshold, because, kind, compared"
 )
 BLOCK = 64  # bytes
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+from literature import KINDS, in_order
 from results import Misuse, Reproduction, Results, Verdict, read
 from tables import comma_separated, latex, markdown, markdown_text, text_of_csv
 
@@ -24,13 +26,13 @@ LATEX_COLUMNS = r"llp{0.28\linewidth}p{0.24\linewidth}p{0.14\linewidth}l"
 def as_csv(results: Results) -> str:
     """One column per field. `contradicts` marks verdicts that are decided and differ from the expected outcome."""
     explained = ("quotation", "paraphrase", "definition", "threshold", "because")
-    header = ("recipe", "size", *HEADER[:3], "region", *HEADER[3:5], "contradicts", "command", *explained)
+    header = ("recipe", "kind", "size", *HEADER[:3], "region", *HEADER[3:5], "contradicts", "command", *explained)
     rows = []
     for verdict in results.verdicts:
         made = results.reproductions.get(verdict.recipe)
         size, command = (made.size, made.command) if made else ("", "")
         judged = (verdict.outcome, verdict.expected, verdict.statement, verdict.region, verdict.numbers, verdict.source)
-        rows.append((verdict.recipe, size, *judged, "yes" if _contradicts(results, verdict) else "no", command))
+        rows.append((verdict.recipe, verdict.kind, size, *judged, "yes" if _contradicts(results, verdict) else "no", command))
         rows[-1] += tuple(getattr(verdict, name) for name in explained)
     return comma_separated(header, rows)
 
@@ -44,13 +46,17 @@ def as_latex(results: Results) -> str:
 
 
 def heading(results: Results) -> str:
-    """Counts the verdicts by outcome, and says which ones claim nothing because their recipes ran at smoke sizes."""
+    """Counts the verdicts by kind and outcome, and says which ones claim nothing because their recipes ran at smoke sizes."""
     if not results.verdicts:
         return "No verdicts: 'attnbench reproduce' makes them."
-    outcomes = [verdict.outcome for verdict in results.verdicts]
-    counts = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
+    counts = []
+    for kind, name in KINDS.items():
+        outcomes = Counter(verdict.outcome for verdict in results.verdicts if verdict.kind == kind)
+        if outcomes:
+            each = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in in_order(outcomes))
+            counts.append(f"{outcomes.total()} {name} ({each})")
     against = sum(_contradicts(results, verdict) for verdict in results.verdicts)
-    words = f"{len(outcomes)} verdicts: {counts}; {against} not as expected."
+    words = f"{len(results.verdicts)} verdicts: {'; '.join(counts)}. {against} not as expected."
     judged = {verdict.recipe for verdict in results.verdicts}
     smoke = sorted(recipe for recipe in judged if _is_smoke(results, recipe))
     if not smoke:

@@ -88,8 +88,9 @@ Rule rule_of(const DataTable& table) {
 }
 
 Ruling ruling_of(const DataTable& table, bool reports) {
-  static const std::vector<Ruling> rulings{Ruling::holds, Ruling::refuted, Ruling::open, Ruling::depends};
-  if (!reports) return rulings[table.one_of("expected", "holds", {"holds", "refuted", "open", "depends"})];
+  static const std::vector<Ruling> rulings{Ruling::holds, Ruling::refuted, Ruling::not_seen, Ruling::open,
+                                           Ruling::depends};
+  if (!reports) return rulings[table.one_of("expected", "holds", {"holds", "refuted", "not seen", "open", "depends"})];
   if (table.find("expected"))
     table.refuse("expected", "belongs to a rule that decides, and 'report' decides nothing; leave it out");
   return Ruling::measured;
@@ -192,8 +193,9 @@ DeclaredNumbers numbers_of(const DataTable& table, bool curves) {
   return all;
 }
 
-const std::vector<std::string> words_of_statement{"text",      "source",  "quotation", "paraphrase", "definition",
-                                                  "threshold", "because", "expected",  "for"};
+const std::vector<std::string> words_of_statement{"text",       "source",    "quotation",  "paraphrase",
+                                                  "definition", "threshold", "because",    "expected",
+                                                  "for",        "setting",   "conformance"};
 const std::vector<std::string> rule_keys{"take",     "any",    "grows",  "below",        "above",         "between",
                                          "contains", "within", "report", "equal_within", "measured_only", "parts"};
 
@@ -260,11 +262,20 @@ DeclaredStatement statement_of(const DataTable& given, const RecipeValues& value
                    .definition = table.text_or("definition", ""),
                    .threshold = table.text("threshold"),
                    .expected = ruling_of(table, !all.growth && all.rule.kind == Rule::Kind::report),
-                   .because = table.text("because")};
+                   .because = table.text("because"),
+                   .setting = table.text_or("setting", ""),
+                   .conformance = table.flag_or("conformance", false)};
   if (all.statement.source.empty() != (all.statement.quotation.empty() && all.statement.paraphrase.empty()))
     table.refuse(
         "a source and its words belong together: expected 'source' with 'quotation' (verbatim) or 'paraphrase', or "
         "none of them for a finding of your own");
+  const Ruling fails = all.statement.setting.empty() ? Ruling::not_seen : Ruling::refuted;
+  if (all.statement.expected == fails)
+    table.refuse("expected", fmt::format("is {}; a statement {} 'setting' that fails is {}", to_string(fails),
+                                         fails == Ruling::refuted ? "with" : "without",
+                                         to_string(fails == Ruling::refuted ? Ruling::not_seen : Ruling::refuted)));
+  if (!all.statement.setting.empty() && all.statement.source.empty())
+    table.refuse("setting", "says how the measurement departs from the source's, and there is no 'source'");
   return all;
 }
 

@@ -183,6 +183,8 @@ Finding judged(const Judgement& judgement, double error_rate) {
   else if (!named.empty())
     finding.numbers += "; beside: " + values_of(named).numbers;
   finding.numbers += disturbances(judgement.cells) + remarks_of(judgement.cells);
+  // Only the source's own setting refutes the source.
+  if (finding.ruling == Ruling::refuted && !judgement.statement.setting.empty()) finding.ruling = Ruling::not_seen;
   return finding;
 }
 

@@ -26,10 +26,8 @@ struct Claims {
 
 Ruling verdict_outcome(const std::string& word) {
   if (const auto outcome = ruling_named(word)) return *outcome;
-  throw Misuse(
-      fmt::format("a verdict is '{}'; expected HOLDS, REFUTED, OPEN, DEPENDS or MEASURED: the results "
-                  "file is damaged or of another program",
-                  word));
+  throw Misuse(fmt::format("a verdict is '{}'; expected {}: the results file is damaged or of another program", word,
+                           all_rulings()));
 }
 
 Claims read_claims(const std::filesystem::path& path) {

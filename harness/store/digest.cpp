@@ -146,7 +146,7 @@ const std::vector<Sealed>& sealed_tables() {
       {"reproduction", "'recipe ' || recipe || ', or one of its verdicts'", R"sql((
          SELECT digest(one.recipe, one.size, one.command, one.seconds, one.cells, one.written,
                        (SELECT digest(position, outcome, statement, numbers, written, region, expected, source,
-                                      quotation, paraphrase, definition, threshold, because, compared)
+                                      quotation, paraphrase, definition, threshold, because, kind, compared)
                         FROM (SELECT * FROM verdict v WHERE v.recipe = reproduction.recipe ORDER BY position)))
          FROM reproduction one WHERE one.recipe = reproduction.recipe))sql"}};
   return all;

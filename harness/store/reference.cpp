@@ -38,8 +38,7 @@ Reference reference_of(const std::vector<std::vector<std::string>>& rows) {
           fmt::format("row {} has {} fields; its first line names {} columns", row, fields.size(), names.size()));
     const auto ruling = ruling_named(fields[outcome]);
     if (!ruling)
-      throw Misuse(fmt::format("row {} has the outcome '{}'; expected HOLDS, REFUTED, OPEN, DEPENDS or MEASURED", row,
-                               fields[outcome]));
+      throw Misuse(fmt::format("row {} has the outcome '{}'; expected {}", row, fields[outcome], all_rulings()));
     reference.insert_or_assign({fields[recipe], without_apostrophe(fields[statement])},
                                ReferenceVerdict{fields[size], *ruling});
   }

@@ -17,7 +17,7 @@ namespace attnbench {
 namespace {
 
 constexpr std::int64_t application_id = 0x61746e62;  // "atnb"
-constexpr std::int64_t schema_version = 8;           // increased with every new table or column
+constexpr std::int64_t schema_version = 9;           // increased with every new table or column
 
 // digest: harness/store/digest.hpp. scripts/results_file.py has the same text, which a test compares.
 // The tables panel, point, summary and look hold what figures and the page show, which harness/figures computes again
@@ -49,7 +49,7 @@ constexpr const char* tables = R"sql(
     recipe TEXT NOT NULL, position INTEGER NOT NULL, outcome TEXT NOT NULL, statement TEXT NOT NULL,
     numbers TEXT NOT NULL, written TEXT NOT NULL, region TEXT NOT NULL, expected TEXT NOT NULL, source TEXT NOT NULL,
     quotation TEXT NOT NULL, paraphrase TEXT NOT NULL, definition TEXT NOT NULL, threshold TEXT NOT NULL,
-    because TEXT NOT NULL, compared TEXT NOT NULL, PRIMARY KEY(recipe, position));
+    because TEXT NOT NULL, kind TEXT NOT NULL, compared TEXT NOT NULL, PRIMARY KEY(recipe, position));
   CREATE TABLE reproduction(
     recipe TEXT PRIMARY KEY, size TEXT NOT NULL, command TEXT NOT NULL, seconds REAL NOT NULL, cells TEXT NOT NULL,
     written TEXT NOT NULL, digest TEXT NOT NULL);

@@ -254,8 +254,8 @@ void Store::put_reproduction(const Reproduction& reproduction) {
     whole.exec();
     SQLite::Statement insert(database,
                              "INSERT INTO verdict(recipe, position, outcome, statement, numbers, region, expected, "
-                             "source, written, quotation, paraphrase, definition, threshold, because, compared) "
-                             "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+                             "source, written, quotation, paraphrase, definition, threshold, because, kind, "
+                             "compared) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     std::int64_t position = 0;
     for (const auto& [statement, finding] : reproduction.verdicts) {
       int column = 0;
@@ -267,8 +267,9 @@ void Store::put_reproduction(const Reproduction& reproduction) {
       bind(finding.numbers);
       bind(finding.region);
       bind(to_string(statement.expected));
-      for (const std::string& text : {statement.source, written, statement.quotation, statement.paraphrase,
-                                      statement.definition, statement.threshold, statement.because})
+      for (const std::string& text :
+           {statement.source, written, statement.quotation, statement.paraphrase, statement.definition,
+            statement.threshold, statement.because, to_string(statement.kind())})
         bind(text);
       bind(json_of(finding.compared));
       insert.exec();

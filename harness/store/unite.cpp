@@ -87,9 +87,9 @@ constexpr const char* unite_figures_and_verdicts = R"sql(
   DELETE FROM main.verdict WHERE recipe IN (SELECT recipe FROM newer);
   DELETE FROM main.reproduction WHERE recipe IN (SELECT recipe FROM newer);
   INSERT INTO main.verdict(recipe, position, outcome, statement, numbers, region, expected, source, written, quotation,
-                           paraphrase, definition, threshold, because, compared)
+                           paraphrase, definition, threshold, because, kind, compared)
     SELECT recipe, position, outcome, statement, numbers, region, expected, source, written, quotation, paraphrase,
-           definition, threshold, because, compared FROM part.verdict
+           definition, threshold, because, kind, compared FROM part.verdict
     WHERE recipe IN (SELECT recipe FROM newer);
   INSERT INTO main.reproduction(recipe, size, command, seconds, cells, written, digest)
     SELECT recipe, size, command, seconds, cells, written, digest FROM part.reproduction

@@ -1,5 +1,7 @@
 #include "harness/store/verdict.hpp"
 
+#include <algorithm>
+#include <array>
 #include <stdexcept>
 
 namespace attnbench {
@@ -10,6 +12,8 @@ std::string to_string(Ruling ruling) {
       return "HOLDS";
     case Ruling::refuted:
       return "REFUTED";
+    case Ruling::not_seen:
+      return "NOT SEEN";
     case Ruling::open:
       return "OPEN";
     case Ruling::depends:
@@ -20,10 +24,27 @@ std::string to_string(Ruling ruling) {
   throw std::logic_error("a verdict with an unknown ruling");
 }
 
+namespace {
+
+constexpr std::array rulings{Ruling::holds, Ruling::refuted, Ruling::not_seen,
+                             Ruling::open,  Ruling::depends, Ruling::measured};
+
+}  // namespace
+
 std::optional<Ruling> ruling_named(std::string_view name) {
-  for (const Ruling ruling : {Ruling::holds, Ruling::refuted, Ruling::open, Ruling::depends, Ruling::measured})
-    if (to_string(ruling) == name) return ruling;
-  return std::nullopt;
+  const auto found = std::ranges::find(rulings, name, [](Ruling ruling) { return to_string(ruling); });
+  return found == rulings.end() ? std::nullopt : std::optional(*found);
+}
+
+std::string all_rulings() {
+  std::string all;
+  for (const Ruling ruling : rulings)
+    all += (all.empty() ? "" : ruling == rulings.back() ? " or " : ", ") + to_string(ruling);
+  return all;
+}
+
+std::string to_string(StatementKind kind) {
+  return kind == StatementKind::paper ? "paper" : kind == StatementKind::own ? "own" : "code";
 }
 
 bool contradicts_expectation(const Verdict& verdict) {

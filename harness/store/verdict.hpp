@@ -9,11 +9,19 @@
 namespace attnbench {
 
 // measured: the source gives no threshold, so the value is reported and nothing is decided.
-// open: the intervals do not decide. depends: it holds in some settings only.
-enum class Ruling { holds, refuted, open, depends, measured };
+// open: the intervals do not decide. depends: it holds in some settings only. not_seen: it fails in a setting other
+// than that of its source, which refutes no source.
+enum class Ruling { holds, refuted, not_seen, open, depends, measured };
 std::string to_string(Ruling ruling);
 // The ruling that to_string writes like that; nothing for another text.
 std::optional<Ruling> ruling_named(std::string_view name);
+// "HOLDS, REFUTED, ... or MEASURED": all of them.
+std::string all_rulings();
+
+// paper: a claim of a source. own: a finding of this project. code: an identity or bound that tests this code, though a
+// source may state it.
+enum class StatementKind { paper, own, code };
+std::string to_string(StatementKind kind);
 
 // A statement, as written down before anything runs.
 struct Statement {
@@ -25,6 +33,12 @@ struct Statement {
   std::string threshold = {};       // the bound and the reason for it
   Ruling expected = Ruling::holds;  // open: nothing is known in advance
   std::string because = {};         // why that outcome is expected
+  std::string setting = {};         // how the setting departs from the source's, where it cannot refute the source
+  bool conformance = false;         // an identity, or a bound that holds by construction
+
+  StatementKind kind() const {
+    return conformance ? StatementKind::code : source.empty() ? StatementKind::own : StatementKind::paper;
+  }
 };
 
 // One of the numbers that a finding is based on.

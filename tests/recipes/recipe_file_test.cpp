@@ -325,11 +325,12 @@ TEST_CASE("docs/sharing.md names every outcome that a recipe file may expect, an
     const size_t end = cell.find('`', begin + 1);
     const std::string word = cell.substr(begin + 1, end - begin - 1);
     INFO(word);
-    const std::string text = statement("each = \"cell\"\nbelow = 1\nexpected = \"" + word + '"');
+    const std::string further = word == "not seen" ? "\nsource = \"A\"\nquotation = \"q\"\nsetting = \"smaller\"" : "",
+                      text = statement("each = \"cell\"\nbelow = 1\nexpected = \"" + word + '"' + further);
     named.insert(written(parse_recipe(text, "f"), RecipeSize::quick)->statements().at(0).expected);
     begin = end + 1;
   }
-  CHECK(named == std::set<Ruling>{Ruling::holds, Ruling::refuted, Ruling::depends, Ruling::open});
+  CHECK(named == std::set<Ruling>{Ruling::holds, Ruling::refuted, Ruling::not_seen, Ruling::depends, Ruling::open});
 }
 
 TEST_CASE("a file that is no recipe is refused with its line, what it has and what was expected", "[unit]") {

@@ -156,8 +156,8 @@ class Store:
         )
         for i, v in reversed(list(enumerate(verdicts))):  # readers sort them
             self.connection.execute(
-                "INSERT INTO verdict VALUES(?,?,?,?,?,'',?,?,?,'','','','','',?)",
-                [recipe, i, v.outcome, v.statement, v.numbers, v.region, v.expected, v.source, v.compared],
+                "INSERT INTO verdict VALUES(?,?,?,?,?,'',?,?,?,'','','','','',?,?)",
+                [recipe, i, v.outcome, v.statement, v.numbers, v.region, v.expected, v.source, v.kind, v.compared],
             )
 
 

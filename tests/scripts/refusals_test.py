@@ -29,9 +29,9 @@ class Refusals(InTemporaryDirectory):
         other = self.directory / "other.db"
         sqlite3.connect(other).executescript("CREATE TABLE t(x)").close()
         with self.store("newer.db") as newer:
-            newer.connection.execute("PRAGMA user_version = 9")
+            newer.connection.execute("PRAGMA user_version = 10")
         with self.store("older.db") as older:
-            older.connection.execute("PRAGMA user_version = 7")
+            older.connection.execute("PRAGMA user_version = 8")
         broken = self.store("broken.db")
         broken.connection.executescript("DROP TABLE measurement").close()
         with self.store("malformed.db") as malformed:

@@ -305,7 +305,7 @@ TEST_CASE("a results file of another schema is refused in one line that says wha
   const fs::path path = folder / "other.db";
   { const Store store(path); }
   for (const auto& [schema, advice] :
-       {std::pair(9, "use the newer attnbench that wrote it"), std::pair(7, "use the older attnbench that wrote it"),
+       {std::pair(10, "use the newer attnbench that wrote it"), std::pair(8, "use the older attnbench that wrote it"),
         std::pair(0, "it may be damaged")}) {
     SQLite::Database(path.string(), SQLite::OPEN_READWRITE).exec(fmt::format("PRAGMA user_version = {}", schema));
     const std::string before = bytes_of(path);

@@ -123,11 +123,11 @@ const bool registered = add(feature_map<PositiveFeatures>({
          Parameter::choice("epsilon_kind", "scaled", "m^-1/2 (exp + epsilon), or plain: m^-1/2 exp + epsilon",
                            {"scaled", "plain"})
              .as_published(),
-         Parameter::choice(
-             "stabiliser", "full",
-             "what is subtracted from the exponents: the maximum of W x - |x|^2/2, of W x alone (keys "
-             "underflow in float as |k| grows), or each key's own, never restored: -94 % in the first case above",
-             {"full", "projection-only", "per-key"})
+         Parameter::choice("stabiliser", "full",
+                           "what is subtracted from the exponents: the maximum of W x - |x|^2/2, of W x alone (keys "
+                           "underflow in float as |k| grows), or each key's own, never restored, which no library that "
+                           "we know does: -94 % in the first case above",
+                           {"full", "projection-only", "per-key"})
              .as_published()}),
     .features = [](const Params& params, Index) { return projection_vectors(params); },
     .token_work = [](const Params& params, Index d) { return projection_work(params, d, 1); },
