@@ -261,17 +261,18 @@ std::vector<Parameter> parameters() {
 
 std::vector<Metric> metrics() {
   auto all = turn_metrics();
-  all.insert(all.end(),
-             {{"tokens_per_second", "1/s", "steps per second, one sample a block"},
-              {"growth", "1", "seconds over those of a step at position `from`, timed before it in the same block"},
-              {"state_bytes", "B", "what the decoders of all heads keep at position n", {}, "bytes", "log10"},
-              {"bandwidth_fraction", "1",
-               "state_bytes over the median of the times and over the machine's bandwidth, which attnbench machine "
-               "measures for memory read and written; above 1 when the state stays in a cache, or where reading alone "
-               "is faster"},
-              {"row_error", "1", "|step - row of exact attention in double| / |that row|, at position n of head 0"},
-              {"rounding_error", "1", "|step - row of causal attention in double| / |that row| of head 0", Better::less,
-               "rounding of float", "log10"}});
+  all.insert(
+      all.end(),
+      {by_block({"tokens_per_second", "1/s", "steps per second, one sample a block"}),
+       by_block({"growth", "1", "seconds over those of a step at position `from`, timed before it in the same block"}),
+       {"state_bytes", "B", "what the decoders of all heads keep at position n", {}, "bytes", "log10"},
+       {"bandwidth_fraction", "1",
+        "state_bytes over the median of the times and over the machine's bandwidth, which attnbench machine "
+        "measures for memory read and written; above 1 when the state stays in a cache, or where reading alone "
+        "is faster"},
+       {"row_error", "1", "|step - row of exact attention in double| / |that row|, at position n of head 0"},
+       {"rounding_error", "1", "|step - row of causal attention in double| / |that row| of head 0", Better::less,
+        "rounding of float", "log10"}});
   return all;
 }
 

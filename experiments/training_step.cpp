@@ -161,11 +161,11 @@ void record_backward(const Task&, const Member& member, Recorder& record) {
 std::vector<Metric> metrics() {
   auto all = turn_metrics();
   all.insert(all.end(),
-             {{"backward_over_forward",
-               "1",
-               "time of the backward passes over that of the forward passes, one sample a block",
-               {},
-               "time of backward / time of forward"},
+             {by_block({"backward_over_forward",
+                        "1",
+                        "time of the backward passes over that of the forward passes, one sample a block",
+                        {},
+                        "time of backward / time of forward"}),
               {"backward_flops", "1", "FLOPs of the backward passes, counted while they run"},
               {"backward_roofline_fraction", "1",
                "max((those FLOPs) / fma_peak + exps / exp_rate, bytes of inputs and gradients / bandwidth) over the "

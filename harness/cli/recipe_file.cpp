@@ -30,6 +30,7 @@ DeclaredRun run_of(const DataTable& table) {
     if ((own(key) && !(key == "heads" && !table.at(key).as<std::string>())) || (every && key == "replicates")) continue;
     const DataValue& value = table.at(key);
     const auto* list = value.as<DataValue::List>();
+    if (list && list->empty()) table.refuse(key, "is an empty list; expected a value, or leave it out");
     for (const DataValue& one : list ? *list : DataValue::List{value}) {
       if (one.as<DataTable>() || one.as<DataValue::List>())
         table.refuse(key, fmt::format("is {}; expected a value as on the command line", one.kind()));
@@ -62,7 +63,7 @@ DeclaredRecipe declared(const DataTable& file, RecipeSize size) {
       try {
         recipe.input_names[Params("inputs", input).spec()] = names.text(input);
       } catch (const Misuse& misuse) {
-        names.refuse(input, misuse.what());
+        names.refuse(fmt::format("input_names: {}", misuse.what()));
       }
     }
   }

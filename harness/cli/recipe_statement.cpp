@@ -62,6 +62,8 @@ Rule rule_of(const DataTable& table) {
     }
     case Kind::contains:
       rule.bound = bound_of(table, key);
+      if (!table.find("within"))
+        table.refuse("contains", "needs 'within', the half width that an interval may have at most");
       rule.resolution = table.number("within");
       if (!(rule.resolution > 0))
         table.refuse("within", "is not above 0; expected the half width that an interval may have");
@@ -206,6 +208,9 @@ DataTable whole_statement(const DataTable& given) {
   std::vector<std::string> known = words_of_statement;
   if (given.find("compares")) {
     known.emplace_back("compares");
+    for (const auto& key : given.keys())
+      if (std::find(of_comparison.begin(), of_comparison.end(), key) != of_comparison.end())
+        given.refuse(key, "says what is compared; move it into 'compares'");
     given.require_known("a statement", known);
     const DataTable compares = given.table("compares");
     compares.require_known("a comparison", of_comparison);
@@ -254,6 +259,7 @@ DeclaredStatement statement_of(const DataTable& given, const RecipeValues& value
       if (part.find("at_most") && !all.parts.back().bound)
         all.parts.back().bound = Expression(fmt::format("{}", part.number("at_most")));
     });
+  if (all.parts.empty() && table.find("parts")) table.refuse("parts", "is an empty list; leave it out");
   if (all.parts.empty()) all.parts.push_back(numbers_of(table, all.growth.has_value()));
   all.statement = {.text = table.text("text"),
                    .source = table.text_or("source", ""),
@@ -274,6 +280,8 @@ DeclaredStatement statement_of(const DataTable& given, const RecipeValues& value
     table.refuse("expected", fmt::format("is {}; a statement {} 'setting' that fails is {}", to_string(fails),
                                          fails == Ruling::refuted ? "with" : "without",
                                          to_string(fails == Ruling::refuted ? Ruling::not_seen : Ruling::refuted)));
+  if (all.statement.expected == Ruling::depends && !all.rule.by_region)
+    table.refuse("expected", "is depends, which needs 'where': the columns whose values may decide otherwise");
   if (!all.statement.setting.empty() && all.statement.source.empty())
     table.refuse("setting", "says how the measurement departs from the source's, and there is no 'source'");
   return all;

@@ -125,7 +125,6 @@ void explain(const RecipeEntry& entry, RecipeSize size) {
     line("quotation", statement.quotation.empty() ? "" : fmt::format("\"{}\"", statement.quotation));
     line("paraphrase", statement.paraphrase);
     line("definition", statement.definition);
-    if (!judgement.numbers.empty()) line("compares", rule_in_words(judgement));
     line("threshold", statement.threshold);
     line("expected", fmt::format("{}, because {}", to_string(statement.expected), statement.because));
   }
@@ -220,8 +219,7 @@ int reproduce_command(const std::vector<std::string>& words) {
     for (const auto& name : names) recipes.push_back(&find<RecipeEntry>(name));
     const auto [expected, parts] = forecast(recipes, size, variation, store, results);
     if (expected.seconds > 0)
-      std::cout << fmt::format("{} recipes: {}; the page after them takes about a minute\n", names.size(),
-                               expected.text())
+      std::cout << fmt::format("{} recipe{}: {}\n", names.size(), names.size() == 1 ? "" : "s", expected.text())
                 << std::flush;
     const auto run_id = begin_run(store);
     const KeptWorkers workers;

@@ -82,7 +82,13 @@ struct Metric {
   Better better = Better::unstated;  // unless the unit says it (better_by_unit)
   std::string label = {};            // of an axis; empty: the text
   std::string scale = "linear";      // of an axis: linear, log2 or log10
+  bool by_block = false;             // one number for each block of turns, where time is measured
 };
+
+inline Metric by_block(Metric metric) {
+  metric.by_block = true;
+  return metric;
+}
 
 // The metric that a figure of a run shows first.
 struct Headline {

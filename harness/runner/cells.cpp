@@ -115,9 +115,23 @@ std::string unmet(const nlohmann::json& lists, const std::vector<const nlohmann:
       shown.resize(most_shown);
       shown.push_back("...");
     }
-    return fmt::format("their {} is {}", name, fmt::join(shown, "; "));
+    return fmt::format("their {} is {}{}", name, fmt::join(shown, "; "),
+                       name == "method" || name == "input" || name == "experiment"
+                           ? ". Expected a whole spec, or the name of a run"
+                           : "");
   }
   return "each condition is met by some, and all together by none";
+}
+
+// "method = local:window=8 or uniform, n = 64".
+std::string words_of_conditions(const nlohmann::json& lists) {
+  std::vector<std::string> all;
+  for (const auto& [name, list] : lists.items()) {
+    std::vector<std::string> values;
+    for (const auto& value : list) values.push_back(words_of(value));
+    all.push_back(fmt::format("{} = {}", name, fmt::join(values, " or ")));
+  }
+  return fmt::format("{}", fmt::join(all, ", "));
 }
 
 }  // namespace
@@ -148,8 +162,8 @@ Cells Cells::where(const std::vector<Condition>& conditions) const {
   for (const size_t row : rows_)
     if (agrees(table_->rows[row].columns, lists)) found.push_back(row);
   if (found.empty())
-    throw std::logic_error(fmt::format("none of the {} cells that the recipe selects from agrees with {}: {}",
-                                       rows_.size(), lists.dump(), unmet(lists, all_columns())));
+    throw std::logic_error(fmt::format("none of the {} cells that the recipe selects from has {}: {}", rows_.size(),
+                                       words_of_conditions(lists), unmet(lists, all_columns())));
   return {table_, std::move(found)};
 }
 

@@ -218,7 +218,10 @@ DataTable parse_toml(std::string_view text, const std::string& file) {
   try {
     return OfToml(file).table(toml::parse(text, file), 1);
   } catch (const toml::parse_error& error) {
-    refuse(file, error.source().begin.line, fmt::format("this is not TOML: {}", error.description()));
+    const bool open = error.description().find("control characters") != std::string_view::npos;
+    refuse(file, error.source().begin.line,
+           fmt::format("this is not TOML: {}",
+                       open ? "a string has no closing quote on this line" : std::string(error.description())));
   } catch (const std::logic_error& broken) {
     refuse(file, 0, fmt::format("this is not TOML: {}", broken.what()));
   }

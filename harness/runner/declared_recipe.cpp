@@ -40,7 +40,8 @@ Cells selected(const Recipe& recipe, const Runs& runs, const Selection& selectio
     if (run == runs.end()) {
       std::vector<std::string> names;
       for (const auto& [name, of_run] : runs) names.push_back(name);
-      throw Misuse(fmt::format("no run has the name '{}'{}", wanted, nearest_names(wanted, names)));
+      throw Misuse(names.empty() ? fmt::format("no run has the name '{}': this recipe names no run", wanted)
+                                 : fmt::format("no run has the name '{}'{}", wanted, nearest_names(wanted, names)));
     }
     cells = cells + run->second;
   }
@@ -127,6 +128,8 @@ void draw(const DeclaredFigure& figure, Recipe& recipe, const Runs& runs) {
       for (const std::string& metric : {declared.panel.y, declared.panel.theory, declared.panel.x_metric,
                                         declared.panel.area, declared.panel.bound_x})
         require_some_metric(all, metric);
+      for (const auto* columns : {&declared.panel.series, &declared.panel.y_axis})
+        for (const std::string& column : *columns) all.require_any({column});
       for (const Cells::Part& part : all.by(declared.each)) {
         Panel panel = declared.panel;
         panel.cells = part.cells;
@@ -275,6 +278,12 @@ std::string joined(const std::string& a, const std::string& b) {
   return a.empty() || b.empty() ? a + b : fmt::format("{}, {}", a, b);
 }
 
+// Whether a timed cell has the metric for each block of turns.
+bool is_by_block(const RecipeCell& cell, const std::string& metric) {
+  const auto& all = find<ExperimentEntry>(cell.asked.experiment.name()).metrics;
+  return std::any_of(all.begin(), all.end(), [&](const Metric& one) { return one.name == metric && one.by_block; });
+}
+
 // Adds the comparisons of one part of a statement, planned before anything runs.
 class Plan {
  public:
@@ -299,9 +308,21 @@ class Plan {
 
   std::vector<Curve> curves() const {
     require_metric(of_, declared_.metric);
+    for (const RecipeCell& cell : of_.all())
+      if (!is_by_block(cell, declared_.metric))
+        throw Misuse(
+            fmt::format("'grows' judges times, and {} is no time of turns; for its growth write value = "
+                        "\"exponent({}, n)\" with take and between",
+                        declared_.metric, declared_.metric));
     std::vector<Curve> all;
-    for (const Cells::Part& part : of_.by(declared_.each))
+    for (const Cells::Part& part : of_.by(declared_.each)) {
+      std::set<Index> lengths;
+      for (const RecipeCell& cell : part.cells.all()) lengths.insert(cell.asked.problem.shape.nk);
+      if (lengths.size() < 2)
+        throw Misuse(fmt::format("'grows' compares lengths, and {} has n = {} alone; expected two at least",
+                                 part.name.empty() ? "the selection" : part.name, *lengths.begin()));
       all.push_back({joined(declared_.name, part.name), part.cells});
+    }
     return all;
   }
 
@@ -412,10 +433,12 @@ Judgement judgement_of(const DeclaredStatement& declared, const Recipe& recipe, 
     else
       plan.add();
   }
-  if (declared.growth) return growth(declared.statement, *declared.growth, curves, declared.parts.front().metric);
+  if (all.statement.definition.empty())
+    all.statement.definition =
+        declared.growth ? fmt::format("the factor by which a doubling of n multiplies {}", words) : words;
+  if (declared.growth) return growth(all.statement, *declared.growth, curves, declared.parts.front().metric);
   const auto& where = declared.parts.front().where;
   if (where.size() == 1 && where[0] != "part") all.rule.axis = where[0];
-  if (all.statement.definition.empty()) all.statement.definition = words;
   return all;
 }
 
@@ -434,10 +457,11 @@ class Ones final : public Measurements {
     for (Index r = 0; r < cell.replicates; ++r) samples[r] = 1;
     return samples;
   }
-  std::map<Index, std::vector<double>> arrays(const RecipeCell& cell, const std::string&, const std::string&,
+  std::map<Index, std::vector<double>> arrays(const RecipeCell& cell, const std::string&, const std::string& metric,
                                               size_t length) const override {
     std::map<Index, std::vector<double>> all;
     constexpr size_t of_any = 64;  // elements, where the statement leaves their number open
+    if (cell.asked.timing() && !is_by_block(cell, metric)) return {{0, {1.0}}};
     for (Index r = 0; r < cell.replicates; ++r) all[r].assign(length > 0 ? length : of_any, 1.0);
     return all;
   }

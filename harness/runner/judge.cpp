@@ -241,7 +241,7 @@ std::string numbers_of(const std::vector<Region>& regions, bool below) {
     }
     const auto [least, greatest] = std::minmax_element(here.begin(), here.end(), less);
     texts.push_back(fmt::format(
-        "{}: {}", region.name,
+        "{}{}{}", region.name, region.name.empty() ? "" : ": ",
         here.size() > 1 ? fmt::format("from {} to {}", least->estimate.text(), greatest->estimate.text())
         : region.rule == Region::Rule::some
             ? fmt::format("{} {} of {}", below ? "least" : "greatest", named(here[0]), region.comparisons.size())

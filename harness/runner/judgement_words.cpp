@@ -119,8 +119,8 @@ std::string rule_in_words(const Judgement& judgement) {
     case Kind::between:
       return lie(fmt::format("between {:g} and {:g}", rule.bound, rule.high));
     case Kind::contains:
-      return fmt::format("{}; holds if every interval holds {:g} and is no wider than +-{:g}", numbers, rule.bound,
-                         rule.resolution);
+      return fmt::format("{}; holds if every interval contains {:g} and reaches at most {:g} to either side", numbers,
+                         rule.bound, rule.resolution);
     case Kind::at_most:
       return fmt::format("{}; holds if every sample is at most {}", numbers,
                          count > 0 && judgement.numbers[0].bounds ? "its bound" : fmt::format("{:g}", rule.bound));

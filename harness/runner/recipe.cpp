@@ -83,6 +83,7 @@ void Recipe::judge(Judgement judgement) {
   std::string& definition = judgement.statement.definition;
   if (judgement.cells.size() > 0)
     definition += fmt::format("{}{}", definition.empty() ? "" : ". ", settings_in_words(judgement.cells));
+  if (!judgement.numbers.empty()) definition += fmt::format(". {}", rule_in_words(judgement));
   if (!judgement.statement.setting.empty())
     definition += fmt::format(". Not the source's setting: {}", judgement.statement.setting);
   judgements_.push_back(std::move(judgement));

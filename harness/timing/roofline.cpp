@@ -47,13 +47,14 @@ std::vector<Metric> roofline_metrics() {
       {"flops", "1", "FLOPs of a call by the method's cost formula"},
       {"exps", "1", "exponentials of a call by the method's cost formula"},
       {"gflops", "GFLOP/s", "those FLOPs over the median of the times"},
-      {"roofline_fraction",
-       "1",
-       "max(FLOPs / fma_peak + exps / exp_rate, bytes of inputs and results / bandwidth) over the time, one sample a "
-       "block, with the rates of arithmetic after that block's turn; above 1 when those bytes stay in a cache",
-       {},
-       "least time by the machine's rates / time",
-       "log10"},
+      by_block({"roofline_fraction",
+                "1",
+                "max(FLOPs / fma_peak + exps / exp_rate, bytes of inputs and results / bandwidth) over the time, one "
+                "sample a "
+                "block, with the rates of arithmetic after that block's turn; above 1 when those bytes stay in a cache",
+                {},
+                "least time by the machine's rates / time",
+                "log10"}),
       {"fma_peak", "FLOP/s", "multiply-adds on registers, the median of the moments after the turns"},
       {"exp_rate", "1/s", "exponentials in cache, likewise"},
       {"bandwidth", "B/s", "memory read and written, as attnbench machine measures it; once per run"}};

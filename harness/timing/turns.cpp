@@ -174,26 +174,29 @@ std::vector<Parameter> turn_parameters() {
 
 std::vector<Metric> turn_metrics() {
   return {
-      {"seconds", "s", "seconds per call, one sample a block", {}, "seconds per call", "log10"},
-      {"speedup", "1", "seconds of exact softmax over seconds, in the same block", Better::more,
-       "times faster than softmax", "log2"},
-      {"disturbed", "1",
-       "1 where something else may have slowed that block's turn: it had the processor (one thread, its processor time "
-       "below "
-       "95 % of the wall time; several, one was preempted), or kept a quarter of another core busy, or the turn took "
-       "15 % longer than the fastest quarter of the cell's turns"},
+      by_block({"seconds", "s", "seconds per call, one sample a block", {}, "seconds per call", "log10"}),
+      by_block({"speedup", "1", "seconds of exact softmax over seconds, in the same block", Better::more,
+                "times faster than softmax", "log2"}),
+      by_block({"disturbed", "1",
+                "1 where something else may have slowed that block's turn: it had the processor (one thread, its "
+                "processor time "
+                "below "
+                "95 % of the wall time; several, one was preempted), or kept a quarter of another core busy, or the "
+                "turn took "
+                "15 % longer than the fastest quarter of the cell's turns"}),
       {"iterations", "1", "calls in a turn"},
       {"conversion_seconds", "s",
        "methods in Python: time per call to make views and copy results, which `seconds` excludes"},
       {"interpreter_seconds", "s",
        "methods in Python: time of calls of a method that does nothing, which `seconds` includes"},
-      {"load", "1",
-       "cores beside the measured ones that other processes kept busy around that block's turn; where turns take all "
-       "cores, before the session"},
+      by_block({"load", "1",
+                "cores beside the measured ones that other processes kept busy around that block's turn; where turns "
+                "take all "
+                "cores, before the session"}),
       {"session", "s",
        "when the blocks began, in seconds since 1970: of cells that share it, the same blocks are of the same moment"},
-      {"peer_seconds", "s", "seconds per call of the peer, where one was given"},
-      {"peer_speedup", "1", "seconds of the peer over seconds, in the same block", Better::more},
+      by_block({"peer_seconds", "s", "seconds per call of the peer, where one was given"}),
+      by_block({"peer_speedup", "1", "seconds of the peer over seconds, in the same block", Better::more}),
       {"peak_bytes",
        "B",
        "peak memory of an untimed call beyond inputs and output, in resident pages",
