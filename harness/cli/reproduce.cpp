@@ -122,6 +122,7 @@ void explain(const RecipeEntry& entry, RecipeSize size) {
       if (!text.empty()) std::cout << fmt::format("   {:<12}{}\n", name, text);
     };
     line("source", source_of(statement));
+    if (statement.conformance) line("kind", "code: an identity or a bound by construction, which tests this program");
     line("quotation", statement.quotation.empty() ? "" : fmt::format("\"{}\"", statement.quotation));
     line("paraphrase", statement.paraphrase);
     line("definition", statement.definition);
