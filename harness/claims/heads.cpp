@@ -87,7 +87,7 @@ ClaimResults test_heads(const Subject& subject, const Probes& probes, std::uint6
     const bool mixed = subject.claims(subject.params, one.shape).mixes_heads;
     if (!mixed) compare_with_each(subject, one, methods, *together, heads, "in one call", seed, results);
     methods.push_back(drawing.draw_for<double>(seed, count, 0));
-    const HeadData<double>& other = heads[1];
+    const HeadData<double>& other = heads[2];  // with other keys than the first
     const std::vector<HeadData<double>> grouped{head,
                                                 {-head.Q, head.K, head.V, head.extra},
                                                 {2 * head.Q, other.K, other.V, other.extra},

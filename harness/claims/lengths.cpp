@@ -25,6 +25,7 @@ constexpr Index d = 8, dv = 5;
 constexpr double most_units = 4, most_units_of_features = 12;  // features round inside, which no change of inputs shows
 // Sanitizers look at memory, five times slower.
 constexpr Index long_head = sanitized ? 300 : 1100, longest_head = sanitized ? 600 : 5000;
+constexpr Index large_budget = 2000;
 constexpr Index beyond_16_bits = 40'000;  // for methods that one query costs little
 constexpr double little = 2e8;            // FLOPs, and bytes
 
@@ -36,6 +37,11 @@ Probe part_of(const Probe& whole, Index first, Index count, bool causal) {
   shape.nq = count;
   shape.mask = {.causal = causal, .offset = first};
   return {shape, {part.Q, part.K, part.V, *part.extra}};
+}
+
+// The last query of a head without a mask: the last row of a causal head, where rows are independent.
+Probe last_query(const Subject& subject, Index n, std::uint64_t seed) {
+  return part_of(gaussian_probe(subject.params, {.nq = n, .nk = n, .d = d, .dv = dv}, seed), n - 1, 1, false);
 }
 
 // Whether one call at that length takes few FLOPs and bytes, those of the state included: some methods draw a matrix of
@@ -72,9 +78,9 @@ Probes long_probes(const Subject& subject, std::uint64_t seed) {
     for (const bool causal : {false, true})
       for (const Index first : places) all.push_back(part_of(whole, first, count, causal));
   }
-  const Shape one_query{.nq = 1, .nk = beyond_16_bits, .d = d, .dv = dv};
-  if (!sanitized && costs_little(subject, one_query, seed))
-    all.push_back(gaussian_probe(subject.params, one_query, seed));
+  if (const Probe last = last_query(subject, beyond_16_bits, seed);
+      !sanitized && costs_little(subject, last.shape, seed))
+    all.push_back(last);
   for (const bool causal : {false, true})
     all.push_back(gaussian_probe(subject.params,
                                  {.nq = 90, .nk = 90, .d = d - 1, .dv = dv - 1, .mask = {.causal = causal}}, seed));
@@ -132,6 +138,33 @@ class OnHead {
     if (const auto last = last_rows()) results.push_back(last_steps(*method, *last, where));
   }
 
+  // The last step against the last query without a mask, which a class in Python takes as well.
+  void test_last_step(const std::string& where, ClaimResults& results) const {
+    const auto method = drawn_if_possible(subject_, drawing_.params(), one_.shape, seed_);
+    if (!method || !method->decoder(one_.shape)) return;
+    const auto last = last_row();
+    if (!last) return;
+    const Index n = one_.shape.nk;
+    results.push_back(compare_rows(claim, fmt::format("the step after a prompt of {}, {}", n - 1, where),
+                                   decoded(*method, one_.shape, one_.head, n - 1), *last, {1.0}, size_of(one_.head.V),
+                                   largest_condition * double_tolerance));
+  }
+
+  // Whether the last row of causal attend is that of its query without a mask.
+  bool last_row_is_alone() const {
+    const auto method = drawn_if_possible(subject_, drawing_.params(), one_.shape, seed_);
+    const auto last = last_row();
+    return method && last &&
+           (attended(*method, one_.head, one_.shape.mask).bottomRows(1) - *last).cwiseAbs().maxCoeff() < 1e-9;
+  }
+
+  // Whether its decoder takes a prompt in at once.
+  bool takes_prompts() const {
+    const auto method = drawn_if_possible(subject_, drawing_.params(), one_.shape, seed_);
+    const auto decoder = method ? method->decoder(one_.shape) : nullptr;
+    return decoder && decoder->takes_prompts();
+  }
+
   // Whether the last rows of attend are those that it gives for their queries alone.
   bool rows_are_independent() const {
     const auto method = drawn_if_possible(subject_, drawing_.params(), one_.shape, seed_);
@@ -143,6 +176,13 @@ class OnHead {
  private:
   std::optional<Matrix<double>> last_rows() const {
     const Probe last = part_of(one_, one_.shape.nq - steps, steps, true);
+    const auto method = drawn_if_possible(subject_, drawing_.params(), last.shape, seed_);
+    if (!method) return std::nullopt;
+    return attended(*method, last.head, last.shape.mask);
+  }
+
+  std::optional<Matrix<double>> last_row() const {
+    const Probe last = part_of(one_, one_.shape.nq - 1, 1, false);
     const auto method = drawn_if_possible(subject_, drawing_.params(), last.shape, seed_);
     if (!method) return std::nullopt;
     return attended(*method, last.head, last.shape.mask);
@@ -189,6 +229,22 @@ bool only_square(const Subject& subject, const Probe& one) {
   return !subject.claims(subject.params, few).no_form.empty();
 }
 
+// Budgets beyond a thousand, for one query of a head that is longer.
+void test_large_budgets(const Subject& subject, std::uint64_t seed, ClaimResults& results) {
+  for (const Parameter& p : subject.params.declared()) {
+    if (!p.budget || p.published || subject.params.integer(p.name) >= large_budget || p.maximum < large_budget)
+      continue;
+    try {
+      const Params larger = subject.params.with(p.name, std::to_string(large_budget));
+      find<MethodEntry>(larger.name()).check(larger);
+      const Probe last = for_method(last_query(subject, longest_head, seed), larger, seed);
+      OnHead(subject, larger, last, seed)
+          .test_formula(fmt::format("{}, {}", difference_of(larger, subject.params), last.name()), results);
+    } catch (const Misuse&) {  // contradicts the others
+    }
+  }
+}
+
 }  // namespace
 
 ClaimResults test_lengths(const Subject& subject, const Probes& probes, std::uint64_t seed) {
@@ -212,6 +268,22 @@ ClaimResults test_lengths(const Subject& subject, const Probes& probes, std::uin
     const Probe longest = whole_probe(subject, longest_head, true, seed);
     OnHead(subject, subject.params, longest, seed).test_steps_by_last_rows(longest.name(), results);
   }
+  // A class in Python takes no part of a causal head, but perhaps its last query without a mask.
+  if (on_causal.last_row_is_alone()) {
+    if (subject.interpreted) {
+      const Probe longest = whole_probe(subject, longest_head, true, seed);
+      OnHead(subject, subject.params, longest, seed).test_last_step(longest.name(), results);
+    }
+    const Probe last = last_query(subject, beyond_16_bits, seed);
+    Shape square = last.shape;
+    square.nq = square.nk;
+    if (!sanitized && on_causal.takes_prompts() && costs_little(subject, last.shape, seed) &&
+        subject.memory(subject.params, square) <= little) {
+      const Probe whole = whole_probe(subject, beyond_16_bits, true, seed);
+      OnHead(subject, subject.params, whole, seed).test_last_step(whole.name(), results);
+    }
+  }
+  test_large_budgets(subject, seed, results);
   const Index proved = std::min<Index>(subject.interpreted ? 300 : 600, long_head);
   for (const bool masked : {false, true})
     if (const Probe one = whole_probe(subject, proved, masked, seed); only_square(subject, one)) {

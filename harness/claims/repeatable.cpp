@@ -26,6 +26,17 @@ void test(const Subject& subject, const Probe& one, std::uint64_t seed, ClaimRes
   attended(*used, other, one.shape.mask);
   compare("when it was called for another head before", attended(*used, head, one.shape.mask));
   compare("on 3 threads", attended(*again, head, one.shape.mask, 3));
+  // A class in Python may keep what it found out about a head. One that takes heads of a single length alone raises.
+  const Index few = std::min<Index>(5, one.shape.nq);
+  if (!subject.interpreted || one.shape.nq != one.shape.nk || one.shape.mask.keys >= 0) return;
+  try {
+    const HeadPart<T> part(other.view(), 0, few, 0, few);
+    const Head<T> tokens = part.view();
+    attended(*used, HeadData<T>{tokens.Q, tokens.K, tokens.V, *tokens.extra}, one.shape.mask);
+  } catch (const std::runtime_error&) {
+    return;
+  }
+  compare("when it was called for a head of 5 tokens before", attended(*used, head, one.shape.mask));
 }
 
 // Checks that a call keeps Q, K and V: every later method gets the same measured head.

@@ -22,6 +22,15 @@ struct Kept {
   double said, grown;
 };
 
+// What bytes() says of a decoder of doubles after n tokens, whose declaration takes twice as much for each number.
+double said_in_double(const Drawing& drawing, const Probe& one) {
+  const auto method = drawing.draw<double>(0);
+  const auto decoder = method->decoder(drawing.shape());
+  Context context;
+  decoder->prefill(HeadPart<double>::tokens(one.head.view(), 0, one.shape.nk).view(), context);
+  return static_cast<double>(decoder->bytes());
+}
+
 // After a prompt and some steps, n tokens in all.
 Kept kept_after(const Approximation<float>& method, const Probe& one) {
   const Index n = one.shape.nk;
@@ -80,6 +89,13 @@ ClaimResults test_state_bytes(const Subject& subject, const Probes&, std::uint64
     compare(declared, "declared");
     results.push_back(compared(claim, fmt::format("bytes() over the bytes declared, less 1, n = {}", n),
                                std::abs(kept.said / declared - 1), 0.1));
+    Shape wide = shape;
+    wide.precision = Precision::f64;
+    results.push_back(compared(claim, fmt::format("bytes() over the bytes declared, less 1, in double, n = {}", n),
+                               std::abs(said_in_double(Drawing(subject, subject.params, wide, seed, n), one) /
+                                            subject.decoder_bytes(subject.params, wide) -
+                                        1),
+                               0.1));
   }
   return results;
 }

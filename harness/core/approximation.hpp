@@ -76,6 +76,8 @@ class Decoder {
   virtual ~Decoder() = default;
   // Takes in a block of earlier tokens at once. Positions continue after those taken in already.
   virtual void prefill(const Head<T>& tokens, Context&) = 0;
+  // False: prefill is one step after another, and as slow.
+  virtual bool takes_prompts() const { return true; }
   // Takes in the next token (q and k 1 x d, v 1 x dv), then writes its row of the output (1 x dv).
   virtual void step(const Head<T>& token, Context&, Out<T> out) = 0;
   // Bytes kept from one step to the next: keys and values, or a state of constant size.

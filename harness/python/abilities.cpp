@@ -70,6 +70,7 @@ class PythonDecoder final : public Decoder<T> {
     Py_XDECREF(object_);
   }
 
+  bool takes_prompts() const override { return prefills_; }
   void prefill(const Head<T>& tokens, Context& context) override {
     if (tokens.Q.rows() == 0) return;
     if (!prefills_) {
