@@ -230,9 +230,12 @@ ClaimResults test_budget(const Subject& subject, const Probes&, std::uint64_t) {
     }
     if (costs.size() < 2) continue;
     const auto [least, most] = std::minmax_element(costs.begin(), costs.end());
-    results.push_back(compared(claim,
-                               fmt::format("{}={} all declare a cost of {:.3g}, n = 1024", p.name, values, *most),
-                               *most - *least > 1e-3 * *most ? 0 : 1, 0));
+    const bool differ = *most - *least > 1e-3 * *most;
+    results.push_back(compared(
+        claim,
+        differ ? fmt::format("{}={} declare costs from {:.3g} to {:.3g}, n = 1024", p.name, values, *least, *most)
+               : fmt::format("{}={} all declare a cost of {:.3g}, n = 1024", p.name, values, *most),
+        differ ? 0 : 1, 0));
   }
   if (results.empty()) return {skipped(claim, "it has no parameter that is its budget")};
   return results;

@@ -81,13 +81,20 @@ Result test_sums(const Approximation<float>& method, const Params& params, HeadD
                   limit_at_dtype(params, 1e-3));
 }
 
-// Floors decide what small numbers and closed gates give: attend and decoder, by the transcription.
+// Floors decide what small numbers and closed gates give: attend and decoder, by the transcription. Large numbers
+// cancel where a formula is written otherwise, x + sqrt(x^2 + c) for a negative x: there the transcription says how
+// much a row amplifies rounding, because a computation that loses digits moves with its inputs as well.
 ClaimResults test_formula_at(const Subject& subject, const Drawing& drawing, const Probe& at, const std::string& tested,
-                             std::uint64_t seed) {
+                             std::uint64_t seed, bool large) {
   const auto method = drawing.draw<double>(0);
-  const Matrix<double> want = drawing.transcribed(subject.transcription, *method, at);
+  const auto transcribed = [&](const HeadData<double>& head) {
+    return drawing.transcribed(subject.transcription, *method, {at.shape, head});
+  };
+  const Matrix<double> want = transcribed(at.head);
   if (want.size() == 0 || !want.allFinite()) return {};
-  const auto conditions = row_conditions(*method, at, subject.claims(subject.params, at.shape).non_negative, seed);
+  const auto conditions =
+      large ? movements(transcribed, at, seed)
+            : row_conditions(*method, at, subject.claims(subject.params, at.shape).non_negative, seed);
   const double size = size_of(at.head.V);
   ClaimResults results{compare_rows(claim, "attend against the transcription, " + tested,
                                     attended(*method, at.head, at.shape.mask), want, conditions, size,
@@ -166,8 +173,9 @@ ClaimResults test_finite(const Subject& subject, const Probes& probes, std::uint
         results.push_back(infinite_gradients(*exact, at, tested));
       }
       // Where all logits are equal, methods that choose keys may break ties in any way.
-      if (subject.transcription && !extreme.large && !extreme.head.Q.isZero())
-        for (Result& result : test_formula_at(subject, drawing, at, tested, seed)) results.push_back(std::move(result));
+      if (subject.transcription && !extreme.head.Q.isZero() && (!extreme.large || one.shape.nk <= 64))
+        for (Result& result : test_formula_at(subject, drawing, at, tested, seed, extreme.large))
+          results.push_back(std::move(result));
       if (claims.row_stochastic && claims.non_negative)
         results.push_back(test_sums(*single, subject.params, head, one.shape.mask, tested));
       // Small logits: what is chosen may hang on the last bit, and exp(z) - 1 has no digits in float.

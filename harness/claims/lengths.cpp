@@ -229,6 +229,12 @@ bool only_square(const Subject& subject, const Probe& one) {
   return !subject.claims(subject.params, few).no_form.empty();
 }
 
+bool is_least(const Params& params, const Parameter& p) {
+  return p.kind == Parameter::Kind::integer ? static_cast<double>(params.integer(p.name)) == p.minimum
+         : p.kind == Parameter::Kind::real  ? params.real(p.name) == p.minimum
+                                            : false;
+}
+
 // Budgets beyond a thousand, for one query of a head that is longer.
 void test_large_budgets(const Subject& subject, std::uint64_t seed, ClaimResults& results) {
   for (const Parameter& p : subject.params.declared()) {
@@ -299,7 +305,13 @@ ClaimResults test_lengths(const Subject& subject, const Probes& probes, std::uin
   for (const Parameter& p : subject.params.declared()) {
     if (p.published) continue;  // claims need not hold for its other values
     std::vector<Params> values = other_values(subject.params, p);
-    if (values.size() > most_values) values.erase(values.begin() + most_values, values.end());
+    if (values.size() > most_values) {
+      // The least is where branches end.
+      const auto least = std::find_if(values.begin() + most_values, values.end(),
+                                      [&](const Params& other) { return is_least(other, p); });
+      if (least != values.end()) std::iter_swap(values.begin() + most_values - 1, least);
+      values.erase(values.begin() + most_values, values.end());
+    }
     for (size_t v = 0; v < values.size(); ++v) {
       const Params& other = values[v];
       const Probe one = for_method(*whole, other, seed);
