@@ -1,6 +1,8 @@
 // Draws of one subject at one shape, and the heads for testing them.
 #pragma once
 
+#include <functional>
+
 #include "harness/claims/result.hpp"
 #include "harness/claims/subject.hpp"
 #include "harness/core/layer_place.hpp"

@@ -230,6 +230,7 @@ bool only_square(const Subject& subject, const Probe& one) {
 }
 
 bool is_least(const Params& params, const Parameter& p) {
+  if (!p.word.empty() && params.text(p.name) == p.word) return false;
   return p.kind == Parameter::Kind::integer ? static_cast<double>(params.integer(p.name)) == p.minimum
          : p.kind == Parameter::Kind::real  ? params.real(p.name) == p.minimum
                                             : false;
