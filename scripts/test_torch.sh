@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests that need packages of PyPI, which scripts/test.sh skips where python3 has none. The first run installs
-# PyTorch, Triton, transformers, a small pretrained model and axe in build/torch (1.8 GB), other libraries in build/peers
-# (1.8 GB), and SmolLM2 in the cache folder (0.7 GB).
+# PyTorch, Triton, transformers, a small pretrained model and axe in build/torch (1.8 GB), NumPy 2 in build/numpy2, other
+# libraries in build/peers (1.8 GB), and SmolLM2 in the cache folder (0.7 GB).
 # scripts/setup.sh --ci installs python3-venv, which this needs.
 set -euo pipefail
 
@@ -24,6 +24,18 @@ if [ "$(cat build/torch/installed.txt 2> /dev/null)" != "${packages[*]} ${alone[
   fi
   echo "${packages[*]} ${alone[*]}" > build/torch/installed.txt
 fi
+# NumPy 2 has another layout than Debian's, for which the module is compiled.
+if [ "$(cat build/numpy2/installed.txt 2> /dev/null)" != numpy==2.4.6 ]; then
+  echo "installing numpy==2.4.6 in build/numpy2"
+  /usr/bin/python3 -m venv --clear build/numpy2
+  build/numpy2/bin/pip install --quiet --disable-pip-version-check numpy==2.4.6
+  echo numpy==2.4.6 > build/numpy2/installed.txt
+fi
+export ATTNBENCH_PYTHON=$PWD/build/numpy2/bin/python
+build/numpy2/bin/python tests/plugins/python_plugin_test.py build/release AbilitiesTest ParametersTest \
+  PythonPluginTest.test_what_is_right_passes_check PythonPluginTest.test_statistics_of_its_kernel_stand_beside_its_closed_form
+build/numpy2/bin/python tests/python/module_test.py build/release AttendTest
+unset ATTNBENCH_PYTHON
 build/torch/bin/python tests/scripts/capture_test.py build/release/attnbench
 build/torch/bin/python tests/scripts/leaderboard/site_test.py
 build/torch/bin/python tests/scripts/byte_model_test.py

@@ -118,6 +118,9 @@ std::vector<std::string> notes_of(const Subject& subject, const ClaimResults& re
     notes.push_back(differs.reason);
   if (!subject.cost_assumed && !tested(deciding(of_claim(results, "work")).outcome))
     notes.push_back("nothing proves its cost: --match flops=, recommend and submit rest on what it declares");
+  else
+    for (const Result& one : of_claim(results, "work"))
+      if (one.reason.starts_with("unproved")) notes.push_back("its cost is " + one.reason);
   return notes;
 }
 

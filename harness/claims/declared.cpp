@@ -206,6 +206,9 @@ ClaimResults test_memory(const Subject& subject, const Probes&, std::uint64_t se
 }
 
 ClaimResults test_budget(const Subject& subject, const Probes&, std::uint64_t) {
+  struct Costs {
+    double work, bytes;  // of a call, and of a decoder
+  };
   constexpr const char* claim = "budget";
   ClaimResults results;
   if (subject.cost_assumed) return {skipped(claim, "it declares no cost: `describe` says which one is assumed")};
@@ -217,24 +220,29 @@ ClaimResults test_budget(const Subject& subject, const Probes&, std::uint64_t) {
       Shape shape{.nq = 1024, .nk = 1024, .d = 64, .dv = 64};
       shape.mask.causal = !subject.claims(params, shape).no_form.empty();
       const Work work = subject.cost(params, shape);
-      return work.flops + work.exps + (subject.decoder_bytes ? subject.decoder_bytes(params, shape) : 0);
+      return Costs{work.flops + work.exps, subject.decoder_bytes ? subject.decoder_bytes(params, shape) : 0};
     };
     // More of it may cost more (features) or less (strides), and a count of large blocks may be beyond n at 8 already.
-    std::vector<double> costs;
+    std::vector<double> costs, bytes;
     std::string values;
     for (const double times : {1.0, 2.0, 8.0, 32.0}) {
       const double value = times * std::max(1.0, p.minimum);
       if (value > p.maximum) continue;
-      costs.push_back(cost_at(static_cast<Index>(value)));
+      const Costs here = cost_at(static_cast<Index>(value));
+      costs.push_back(here.work);
+      bytes.push_back(here.bytes);
       values += fmt::format("{}{:.0f}", values.empty() ? "" : ", ", value);
     }
     if (costs.size() < 2) continue;
     const auto [least, most] = std::minmax_element(costs.begin(), costs.end());
-    const bool differ = *most - *least > 1e-3 * *most;
+    const auto [few, many] = std::minmax_element(bytes.begin(), bytes.end());
+    const bool differ = *most - *least > 1e-3 * *most || *many - *few > 1e-3 * *many;
     results.push_back(compared(
         claim,
-        differ ? fmt::format("{}={} declare costs from {:.3g} to {:.3g}, n = 1024", p.name, values, *least, *most)
-               : fmt::format("{}={} all declare a cost of {:.3g}, n = 1024", p.name, values, *most),
+        differ
+            ? fmt::format("{}={} declare costs from {:.3g} to {:.3g} and {:.3g} to {:.3g} bytes of a decoder, n = 1024",
+                          p.name, values, *least, *most, *few, *many)
+            : fmt::format("{}={} all declare a cost of {:.3g}, n = 1024", p.name, values, *most),
         differ ? 0 : 1, 0));
   }
   if (results.empty()) return {skipped(claim, "it has no parameter that is its budget")};

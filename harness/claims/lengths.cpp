@@ -28,6 +28,7 @@ constexpr Index long_head = sanitized ? 300 : 1100, longest_head = sanitized ? 6
 constexpr Index large_budget = 2000;
 constexpr Index beyond_16_bits = 40'000;  // for methods that one query costs little
 constexpr double little = 2e8;            // FLOPs, and bytes
+constexpr double affordable = 1e9;        // bytes of one call
 
 // Queries [first, first + count) of a head with one query a key, at their places.
 Probe part_of(const Probe& whole, Index first, Index count, bool causal) {
@@ -36,6 +37,15 @@ Probe part_of(const Probe& whole, Index first, Index count, bool causal) {
   Shape shape = whole.shape;
   shape.nq = count;
   shape.mask = {.causal = causal, .offset = first};
+  return {shape, {part.Q, part.K, part.V, *part.extra}};
+}
+
+// The first tokens of a head.
+Probe tokens_until(const Probe& whole, Index count) {
+  const auto owner = HeadPart<double>::tokens(whole.head.view(), 0, count);
+  const Head<double> part = owner.view();
+  Shape shape = whole.shape;
+  shape.nq = shape.nk = count;
   return {shape, {part.Q, part.K, part.V, *part.extra}};
 }
 
@@ -148,6 +158,21 @@ class OnHead {
     results.push_back(compare_rows(claim, fmt::format("the step after a prompt of {}, {}", n - 1, where),
                                    decoded(*method, one_.shape, one_.head, n - 1), *last, {1.0}, size_of(one_.head.V),
                                    largest_condition * double_tolerance));
+  }
+
+  // Rows of causal attend against their queries alone, over the tokens before them and without a mask.
+  void test_rows_alone(const std::string& where, ClaimResults& results) const {
+    const auto method = drawn_if_possible(subject_, drawing_.params(), one_.shape, seed_);
+    if (!method) return;
+    const Matrix<double> whole = attended(*method, one_.head, one_.shape.mask);
+    for (const Index row : {one_.shape.nq / 2, one_.shape.nq - 1}) {
+      const Probe before = tokens_until(one_, row + 1), alone = part_of(before, row, 1, false);
+      const auto of_alone = drawn_if_possible(subject_, drawing_.params(), alone.shape, seed_);
+      if (!of_alone) return;
+      results.push_back(compare_rows(claim, fmt::format("row {} against its query alone, {}", row, where),
+                                     whole.row(row), attended(*of_alone, alone.head, alone.shape.mask), {1.0},
+                                     size_of(one_.head.V), largest_condition * double_tolerance));
+    }
   }
 
   // Whether the last row of causal attend is that of its query without a mask.
@@ -280,6 +305,8 @@ ClaimResults test_lengths(const Subject& subject, const Probes& probes, std::uin
     if (subject.interpreted) {
       const Probe longest = whole_probe(subject, longest_head, true, seed);
       OnHead(subject, subject.params, longest, seed).test_last_step(longest.name(), results);
+      if (subject.memory(subject.params, longest.shape) <= affordable)
+        OnHead(subject, subject.params, longest, seed).test_rows_alone(longest.name(), results);
     }
     const Probe last = last_query(subject, beyond_16_bits, seed);
     Shape square = last.shape;

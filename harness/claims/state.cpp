@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "harness/claims/structural.hpp"
 #include "harness/claims/variations.hpp"
@@ -48,6 +50,25 @@ Result compare_precisions(const Drawing& drawing) {
   return compared("draws", "the state in float less that in double", worst, limit_at_dtype(drawing.params(), 1e-5));
 }
 
+// The share of a drawn tensor's numbers that occur more than once, signs of a few sizes apart: draws that are copies.
+double share_of_copies(const Matrix<double>& tensor) {
+  std::map<double, Index> counts;
+  std::set<double> sizes;
+  for (Index i = 0; i < tensor.size(); ++i) {
+    const double x = tensor.data()[i];
+    if (x == std::floor(x)) continue;
+    ++counts[x];
+    sizes.insert(std::abs(x));
+  }
+  if (sizes.size() <= 4) return 0;
+  Index copies = 0, all = 0;
+  for (const auto& [number, count] : counts) {
+    all += count;
+    copies += count > 1 ? count : 0;
+  }
+  return static_cast<double>(copies) / static_cast<double>(all);
+}
+
 // Whether another seed changes anything with some other value of a parameter: some draw only where a flag says so.
 bool some_value_draws(const Subject& subject, const Probe& given, std::uint64_t seed) {
   for (const Parameter& p : subject.params.declared())
@@ -83,6 +104,11 @@ ClaimResults test_draws(const Subject& subject, const Probes& probes, std::uint6
     const bool drawn = !same(first, of_seed, name);
     random = random || drawn;
     // Without a draw heads may still differ: per-head gives each its own method.
+    if (drawn && !subject.fitted && !subject.built_in && name != "the output") {
+      Result copies = compared("draws", "the share of copies in " + what, share_of_copies(tensor), 0.9);
+      if (copies.outcome == Outcome::fail) copies.reason = "its numbers are copies of each other";
+      results.push_back(std::move(copies));
+    }
     if (drawn) results.push_back(equal_or_not(what + " of another head", same(first, of_head, name), heads_share));
     results.push_back(
         equal_or_not(what + " of another replicate", same(first, of_replicate, name), !drawn || replicates_share));

@@ -67,7 +67,8 @@ void copy_result(const py::object& result, Out<T> out, const std::string& source
     refuse(array.ndim() == 0 ? fmt::format("a {}", py::str(py::type::of(result).attr("__name__")).cast<std::string>())
                              : "an array of shape " + shape_text(array));
   if (array.dtype().kind() != 'f') refuse("an array of type " + py::str(array.dtype()).cast<std::string>());
-  if (array.dtype().itemsize() == 4)
+  // Not by itemsize(), which this pybind11 reads at the place that NumPy 1 had it.
+  if (py::isinstance<py::array_t<float>>(array))
     copy_numbers<T, float>(array, out);
   else
     copy_numbers<T, double>(array, out);

@@ -55,7 +55,7 @@ py::object injected_state(const Draw& draw) {
 
 // Vectors with these lengths and this angle, for pairs without vectors.
 py::array vector_of(std::span<const double> given, const Pair& pair, bool query) {
-  py::array_t<double> vector(pair.d);
+  py::array_t<double> vector = vector_of_size<double>(pair.d);
   double* x = vector.mutable_data();
   if (!given.empty()) {
     std::copy(given.begin(), given.end(), x);

@@ -227,7 +227,7 @@ py::object theory_of(const std::string& spec, const Array<double>& q, const Arra
   const auto theory =
       find<MethodEntry>(params.name()).theory(params, {.nq = pairs, .nk = pairs, .d = d, .dv = 1}, nullptr);
   if (!theory) return py::none();
-  py::array_t<double> mean(pairs), variance(pairs);
+  auto mean = vector_of_size<double>(pairs), variance = vector_of_size<double>(pairs);
   for (Index p = 0; p < pairs; ++p) {
     const auto columns = static_cast<size_t>(d);
     const Pair pair = pair_of({q.data(p, 0), columns}, {k.data(p, 0), columns});

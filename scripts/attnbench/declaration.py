@@ -115,8 +115,9 @@ class Declaration(Entry):
             )
         self.takes_causal = self.attends and self._takes_causal()
         self.fitted = "calibration" in self._named
-        # With kv_heads the seeds may only say how many heads there are.
-        self.asks_for_seed = "seed" in self._named or ("seeds" in self._named and "kv_heads" not in self._named)
+        # With kv_heads, and nothing drawn that it shows, the seeds may only say how many heads there are.
+        counts_heads = "kv_heads" in self._named and not callable(getattr(cls, "state", None))
+        self.asks_for_seed = "seed" in self._named or ("seeds" in self._named and not counts_heads)
         self._claims = getattr(cls, "claims", None)
         if isinstance(self._claims, Mapping):
             self._checked_claims(self._claims)
