@@ -29,6 +29,7 @@ constexpr Index large_budget = 2000;
 constexpr Index beyond_16_bits = 40'000;  // for methods that one query costs little
 constexpr double little = 2e8;            // FLOPs, and bytes
 constexpr double affordable = 1e9;        // bytes of one call
+constexpr double alike = 1e-9;            // rows that are computed otherwise
 
 // Queries [first, first + count) of a head with one query a key, at their places.
 Probe part_of(const Probe& whole, Index first, Index count, bool causal) {
@@ -160,19 +161,20 @@ class OnHead {
                                    largest_condition * double_tolerance));
   }
 
-  // Rows of causal attend against their queries alone, over the tokens before them and without a mask.
-  void test_rows_alone(const std::string& where, ClaimResults& results) const {
+  // How far rows of causal attend are from those of their queries alone, over the tokens before them and without a
+  // mask.
+  std::optional<double> apart_from_alone() const {
     const auto method = drawn_if_possible(subject_, drawing_.params(), one_.shape, seed_);
-    if (!method) return;
+    if (!method) return std::nullopt;
     const Matrix<double> whole = attended(*method, one_.head, one_.shape.mask);
+    double most = 0;
     for (const Index row : {one_.shape.nq / 2, one_.shape.nq - 1}) {
-      const Probe before = tokens_until(one_, row + 1), alone = part_of(before, row, 1, false);
+      const Probe alone = part_of(tokens_until(one_, row + 1), row, 1, false);
       const auto of_alone = drawn_if_possible(subject_, drawing_.params(), alone.shape, seed_);
-      if (!of_alone) return;
-      results.push_back(compare_rows(claim, fmt::format("row {} against its query alone, {}", row, where),
-                                     whole.row(row), attended(*of_alone, alone.head, alone.shape.mask), {1.0},
-                                     size_of(one_.head.V), largest_condition * double_tolerance));
+      if (!of_alone) return std::nullopt;
+      most = worse(most, (whole.row(row) - attended(*of_alone, alone.head, alone.shape.mask)).cwiseAbs().maxCoeff());
     }
+    return most;
   }
 
   // Whether the last row of causal attend is that of its query without a mask.
@@ -180,7 +182,7 @@ class OnHead {
     const auto method = drawn_if_possible(subject_, drawing_.params(), one_.shape, seed_);
     const auto last = last_row();
     return method && last &&
-           (attended(*method, one_.head, one_.shape.mask).bottomRows(1) - *last).cwiseAbs().maxCoeff() < 1e-9;
+           (attended(*method, one_.head, one_.shape.mask).bottomRows(1) - *last).cwiseAbs().maxCoeff() < alike;
   }
 
   // Whether its decoder takes a prompt in at once.
@@ -195,7 +197,7 @@ class OnHead {
     const auto method = drawn_if_possible(subject_, drawing_.params(), one_.shape, seed_);
     const auto last = last_rows();
     return method && last &&
-           (attended(*method, one_.head, one_.shape.mask).bottomRows(steps) - *last).cwiseAbs().maxCoeff() < 1e-9;
+           (attended(*method, one_.head, one_.shape.mask).bottomRows(steps) - *last).cwiseAbs().maxCoeff() < alike;
   }
 
  private:
@@ -261,6 +263,29 @@ bool is_least(const Params& params, const Parameter& p) {
                                             : false;
 }
 
+// Of a method whose rows of 1100 causal tokens are those of their queries alone: the same of 5000 tokens, and the steps
+// of its decoder. A class in Python takes no part of a causal head, and a query without a mask.
+void test_against_single_queries(const Subject& subject, const OnHead& on_causal, std::uint64_t seed,
+                                 ClaimResults& results) {
+  if (subject.interpreted) {
+    const Probe longest = whole_probe(subject, longest_head, true, seed);
+    const OnHead on(subject, subject.params, longest, seed);
+    on.test_last_step(longest.name(), results);
+    if (subject.memory(subject.params, longest.shape) <= affordable && on_causal.apart_from_alone().value_or(1) < alike)
+      if (const auto apart = on.apart_from_alone())
+        results.push_back(
+            compared(claim, "rows against their queries alone, without a mask, " + longest.name(), *apart, alike));
+  }
+  const Probe last = last_query(subject, beyond_16_bits, seed);
+  Shape square = last.shape;
+  square.nq = square.nk;
+  if (sanitized || !on_causal.takes_prompts() || !costs_little(subject, last.shape, seed) ||
+      subject.memory(subject.params, square) > little)
+    return;
+  const Probe whole = whole_probe(subject, beyond_16_bits, true, seed);
+  OnHead(subject, subject.params, whole, seed).test_last_step(whole.name(), results);
+}
+
 // Budgets beyond a thousand, for one query of a head that is longer.
 void test_large_budgets(const Subject& subject, std::uint64_t seed, ClaimResults& results) {
   for (const Parameter& p : subject.params.declared()) {
@@ -300,23 +325,7 @@ ClaimResults test_lengths(const Subject& subject, const Probes& probes, std::uin
     const Probe longest = whole_probe(subject, longest_head, true, seed);
     OnHead(subject, subject.params, longest, seed).test_steps_by_last_rows(longest.name(), results);
   }
-  // A class in Python takes no part of a causal head, but perhaps its last query without a mask.
-  if (on_causal.last_row_is_alone()) {
-    if (subject.interpreted) {
-      const Probe longest = whole_probe(subject, longest_head, true, seed);
-      OnHead(subject, subject.params, longest, seed).test_last_step(longest.name(), results);
-      if (subject.memory(subject.params, longest.shape) <= affordable)
-        OnHead(subject, subject.params, longest, seed).test_rows_alone(longest.name(), results);
-    }
-    const Probe last = last_query(subject, beyond_16_bits, seed);
-    Shape square = last.shape;
-    square.nq = square.nk;
-    if (!sanitized && on_causal.takes_prompts() && costs_little(subject, last.shape, seed) &&
-        subject.memory(subject.params, square) <= little) {
-      const Probe whole = whole_probe(subject, beyond_16_bits, true, seed);
-      OnHead(subject, subject.params, whole, seed).test_last_step(whole.name(), results);
-    }
-  }
+  if (on_causal.last_row_is_alone()) test_against_single_queries(subject, on_causal, seed, results);
   test_large_budgets(subject, seed, results);
   const Index proved = std::min<Index>(subject.interpreted ? 300 : 600, long_head);
   for (const bool masked : {false, true})
