@@ -263,6 +263,20 @@ bool is_least(const Params& params, const Parameter& p) {
                                             : false;
 }
 
+// Whether a prompt beyond 16 bits fits into memory if its bytes grow with the square of its length.
+bool takes_long_prompts(const Subject& subject, std::uint64_t seed) {
+  constexpr Index some = 2200;
+  const Probe one = whole_probe(subject, some, true, seed);
+  const auto method = drawn_if_possible(subject, subject.params, one.shape, seed);
+  if (!method) return false;
+  const auto decoder = method->decoder(one.shape);
+  Context context;
+  const auto prompt = HeadPart<double>::tokens(one.head.view(), 0, some);
+  const auto peak = peak_bytes([&] { decoder->prefill(prompt.view(), context); });
+  const double times = static_cast<double>(beyond_16_bits) / static_cast<double>(some);
+  return peak && *peak * times * times <= 2 * affordable;
+}
+
 // Of a method whose rows of 1100 causal tokens are those of their queries alone: the same of 5000 tokens, and the steps
 // of its decoder. A class in Python takes no part of a causal head, and a query without a mask.
 void test_against_single_queries(const Subject& subject, const OnHead& on_causal, std::uint64_t seed,
@@ -276,11 +290,9 @@ void test_against_single_queries(const Subject& subject, const OnHead& on_causal
         results.push_back(
             compared(claim, "rows against their queries alone, without a mask, " + longest.name(), *apart, alike));
   }
-  const Probe last = last_query(subject, beyond_16_bits, seed);
-  Shape square = last.shape;
-  square.nq = square.nk;
-  if (sanitized || !on_causal.takes_prompts() || !costs_little(subject, last.shape, seed) ||
-      subject.memory(subject.params, square) > little)
+  if (sanitized || !on_causal.takes_prompts() ||
+      !costs_little(subject, last_query(subject, beyond_16_bits, seed).shape, seed) ||
+      !takes_long_prompts(subject, seed))
     return;
   const Probe whole = whole_probe(subject, beyond_16_bits, true, seed);
   OnHead(subject, subject.params, whole, seed).test_last_step(whole.name(), results);

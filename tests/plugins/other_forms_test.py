@@ -76,6 +76,7 @@ class OtherFormsTest(unittest.TestCase):
     def test_heads_may_share_keys_and_choose_together(self) -> None:
         self.assertRegex(self.checked("shared-keys", 0), r"(?m)^  heads +PASS .*\(\d+ of \d+ tests\)")
         self.assertRegex(self.checked("shared-keys-of-the-first", 1), r"(?m)^  heads +FAIL .* in one call")
+        self.assertRegex(self.checked("shared-keys-of-another-group", 1), r"(?m)^  heads +FAIL .* of 2 groups")
         report = self.checked("shared-keys-in-another-order", 1)
         self.assertRegex(report, r"(?m)^  heads +FAIL .* of 2 groups that share keys")
         self.assertRegex(self.checked("one-choice", 0), r"(?m)^  heads +PASS .*against the transcription")

@@ -20,7 +20,8 @@ import numpy as np
 
 SOURCE = Path(__file__).resolve().parent / "python/silent_mistakes.py"
 BUILD = Path()
-RIGHT = ("softpick", "scalable-softmax", "kept-whole", "windowed", "learnt-directions", "random-signs")
+RIGHT = ("softpick", "scalable-softmax", "kept-whole", "windowed", "learnt-directions", "random-signs", "running-mean",
+         "largest-keys", "start-and-window", "algebraic-features")
 WRONG = {
     "softpick-without-maximum": "finite",
     "softpick-of-one-percent": "work",
@@ -37,6 +38,15 @@ WRONG = {
     "learnt-directions-of-no-head": "draws",
     "learnt-directions-of-the-first-head": "draws",
     "random-signs-of-one-seed": "draws",
+    "copied-signs": "draws",
+    "running-mean-of-two-bytes": "lengths",
+    "running-mean-of2048": "lengths",
+    "windowed-that-shrinks": "repeatable",
+    "windowed-of-float-bytes": "state-bytes",
+    "largest-keys-of1024": "exact-when",
+    "start-and-window-or-neither": "lengths",
+    "algebraic-features-that-cancel": "finite",
+    "softpick-of-more-under-a-mask": "work",
 }
 NUMBERS_OF_OTHERS = """import sys
 sys.path.insert(0, {folder!r})

@@ -192,6 +192,14 @@ class SharedKeysOfTheFirst(SharedKeys):
         super().__init__(seeds, 1)
 
 
+class SharedKeysOfAnotherGroup(SharedKeys):
+    """It takes the key of head g for group g."""
+
+    def attend(self, q: Array, k: Array, v: Array) -> Array:
+        first = np.arange(len(k)) // self.group
+        return super().attend(q, k[first], v[first])
+
+
 class OneChoice:
     """The 8 keys of the largest logits over all heads that share keys, for all of these heads."""
 

@@ -352,3 +352,173 @@ class RandomSignsOfOneSeed(RandomSigns):
 
     def generator(self, seed: int) -> np.random.Generator:
         return np.random.default_rng(1)
+
+
+class CopiedSigns(RandomSigns):
+    """Random signs for each channel, which are all drawn at once."""
+
+    def __init__(self, *, shape: Shape, seed: int) -> None:
+        self.draws = self.generator(seed).random((8, 1)).repeat(shape.d, axis=1)
+        self.of_q, self.of_k = np.where(self.draws[:2] < 0.5, -1.0, 1.0)
+
+    def state(self) -> dict[str, Array]:
+        return {"draws": self.draws}
+
+
+class RunningMean:
+    """The mean of the values so far."""
+
+    claims = {"causal_exact": True, "row_stochastic": True, "non_negative": True}
+
+    def rows(self, n: int) -> Array:
+        return np.arange(1, n + 1)
+
+    def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        if not causal:
+            return np.repeat(v.mean(axis=0, keepdims=True), len(q), axis=0)
+        return np.asarray(np.cumsum(v, axis=0, dtype=np.float64) / self.rows(len(k))[:, None]).astype(v.dtype)
+
+    def transcription(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        return np.array([v[: i + 1 if causal else len(v)].mean(axis=0) for i in range(len(q))])
+
+    def decoder(self, shape: Shape) -> Any:
+        return MeanOfSteps(shape)
+
+
+class MeanOfSteps:
+    kind: Any = np.int64
+
+    def __init__(self, shape: Shape) -> None:
+        self.count, self.sum = np.zeros(1, self.kind), np.zeros(shape.dv)
+
+    def prefill(self, q: Array, k: Array, v: Array) -> None:
+        self.count += np.array(len(v)).astype(self.kind)
+        self.sum += v.sum(axis=0)
+
+    def step(self, q: Array, k: Array, v: Array) -> Array:
+        self.prefill(q, k, v)
+        return np.asarray(self.sum / self.count)[None].astype(v.dtype)
+
+    def bytes(self) -> int:
+        return self.count.nbytes + self.sum.nbytes
+
+
+class RunningMeanOfTwoBytes(RunningMean):
+    """Its decoder counts in 16 bits."""
+
+    def decoder(self, shape: Shape) -> Any:
+        class Short(MeanOfSteps):
+            kind = np.int16
+
+        return Short(shape)
+
+
+class RunningMeanOf2048(RunningMean):
+    """It counts to 2048."""
+
+    def rows(self, n: int) -> Array:
+        return np.minimum(super().rows(n), 2048)
+
+
+class WindowedThatShrinks(Windowed):
+    """A short head makes the window shorter for good."""
+
+    def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        self.window = min(self.window, len(k))
+        return super().attend(q, k, v, causal)
+
+
+class WindowedOfFloatBytes(Windowed):
+    """Its decoder keeps twice as much in double as it declares."""
+
+    @staticmethod
+    def decoder_bytes(parameters: dict[str, Any], shape: Shape) -> float:
+        return float(min(parameters["window"], shape.nk) * (shape.d + shape.dv) * 4)
+
+
+class LargestKeys:
+    """Softmax over the keys of the largest logits of each row."""
+
+    claims = {"exact_when": "keep=1000000000"}
+    parameters = {"keep": Parameter(16, minimum=1, budget=True)}
+    most = 10**9
+
+    def __init__(self, keep: int) -> None:
+        self.keep = keep
+
+    def attend(self, q: Array, k: Array, v: Array) -> Array:
+        z = q @ k.T
+        keep = min(self.keep, self.most, len(k))
+        z[z < np.partition(z, len(k) - keep, axis=1)[:, len(k) - keep, None]] = -np.inf
+        return softmax(z) @ v
+
+
+class LargestKeysOf1024(LargestKeys):
+    """Never more than 1024."""
+
+    most = 1024
+
+
+class StartAndWindow:
+    """Softmax over the first keys and those near by."""
+
+    parameters = {"first": Parameter(3, minimum=0), "window": Parameter(16, minimum=0)}
+
+    def __init__(self, first: int, window: int) -> None:
+        self.first, self.window = first, window
+
+    def attend(self, q: Array, k: Array, v: Array) -> Array:
+        i, j = np.indices((len(q), len(k)))
+        seen = np.where((j < self.first) | (abs(i - j) <= self.window) | (j == len(k) - 1), q @ k.T, -np.inf)
+        return softmax(seen) @ v
+
+    def transcription(self, q: Array, k: Array, v: Array, causal: bool, parameters: dict[str, int]) -> Array:
+        out = np.zeros((len(q), v.shape[1]))
+        for i, query in enumerate(q):
+            near = range(max(0, i - parameters["window"]), min(len(k), i + parameters["window"] + 1))
+            keys = sorted({*range(min(len(k), parameters["first"])), *near, len(k) - 1})
+            out[i] = softmax(query[None] @ k[keys].T)[0] @ v[keys]
+        return out
+
+
+class StartAndWindowOrNeither(StartAndWindow):
+    """Without a window the first keys are lost as well."""
+
+    def __init__(self, first: int, window: int) -> None:
+        super().__init__(first if window > 0 else 0, window)
+
+
+class AlgebraicFeatures:
+    """Linear attention with x + sqrt(x^2 + 1)."""
+
+    def features(self, x: Array) -> Array:
+        root = np.sqrt(x**2 + 1)
+        return np.where(x > 0, x + root, 1 / (root - np.minimum(x, 0)))
+
+    def attend(self, q: Array, k: Array, v: Array) -> Array:
+        weights = self.features(q) @ self.features(k).T
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True) @ v)
+
+    def transcription(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        q, k = (np.array([[t + np.hypot(t, 1) if t > 0 else 1 / (np.hypot(t, 1) - t) for t in x] for x in y]) for y in (q, k))
+        return AlgebraicFeatures.averaged(q @ k.T, v)
+
+    @staticmethod
+    def averaged(weights: Array, v: Array) -> Array:
+        return np.asarray(weights @ v / weights.sum(axis=1, keepdims=True))
+
+
+class AlgebraicFeaturesThatCancel(AlgebraicFeatures):
+    """Where x is far below 0 its features have no digits."""
+
+    def features(self, x: Array) -> Array:
+        return np.asarray(x + np.sqrt(x**2 + 1))
+
+
+class SoftpickOfMoreUnderAMask(Softpick):
+    """It declares twice as much as it does where the mask is causal."""
+
+    @staticmethod
+    def cost(parameters: dict[str, Any], shape: Shape) -> tuple[float, float]:
+        flops, exponentials = Softpick.cost(parameters, shape)
+        return flops * (2 if shape.causal else 1), exponentials
