@@ -90,9 +90,10 @@ Result test_sums(const Approximation<float>& method, const Params& params, HeadD
                   limit_at_dtype(params, 1e-3));
 }
 
-// Floors decide what small numbers and closed gates give: attend and decoder, by the transcription. Large numbers
-// cancel where a formula is written otherwise, x + sqrt(x^2 + c) for a negative x: there the transcription says how
-// much a row amplifies rounding, because a computation that loses digits moves with its inputs as well.
+// Floors decide what small numbers and closed gates give: attend and decoder, by the transcription. Features of large
+// negative entries may cancel, as x + sqrt(x^2 + c) does: there the transcription says how much a row amplifies
+// rounding, because a computation that loses digits moves with its inputs as well. A plain transcription of softmax is
+// no number there, and it is 0 where all logits are below -1000.
 ClaimResults test_formula_at(const Subject& subject, const Drawing& drawing, const Probe& at, const std::string& tested,
                              std::uint64_t seed, bool large) {
   const auto method = drawing.draw<double>(0);
