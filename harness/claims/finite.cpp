@@ -58,8 +58,8 @@ std::vector<Extreme> extremes_of(const Probe& one, const Params& method) {
       {"entries 1000 times as large", {1000 * head.Q, 1000 * head.K, head.V, head.extra}, true},
       {"all logits below -1000", {of_norm(along, norm), of_norm(against, norm), head.V, head.extra}, true},
       // Where x + sqrt(x^2 + 1) has no digits left.
-      {"all entries below -100",
-       {held_by_float(-100 * (1 + head.Q.array().abs())), held_by_float(-100 * (1 + head.K.array().abs())), head.V,
+      {"all entries below -10000",
+       {held_by_float(-10000 * (1 + head.Q.array().abs())), held_by_float(-10000 * (1 + head.K.array().abs())), head.V,
         head.extra},
        true,
        false,
