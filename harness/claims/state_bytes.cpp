@@ -22,7 +22,7 @@ struct Kept {
   double said, grown;
 };
 
-// What bytes() says of a decoder of doubles after n tokens, whose declaration takes twice as much for each number.
+// bytes() of a decoder of doubles after n tokens. Its declaration takes twice as much for each number as in float.
 double said_in_double(const Drawing& drawing, const Probe& one) {
   const auto method = drawing.draw<double>(0);
   const auto decoder = method->decoder(drawing.shape());

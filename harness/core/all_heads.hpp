@@ -19,7 +19,8 @@ class AllHeads {
   // Writes for each head what attend of its own instance gives: heads and outputs in the order of the instances.
   virtual void attend(std::span<const HeadData<T>> heads, Mask mask, Context& context,
                       std::span<Matrix<T>> outputs) const = 0;
-  // What a plain transcription gives, where heads depend on each other (Claims::mixes_heads). Empty: there is none.
+  // The output of a plain transcription for all heads, where they depend on each other (Claims::mixes_heads). Empty:
+  // the method has no transcription.
   virtual std::vector<Matrix<double>> transcription(std::span<const HeadData<double>> heads, Mask mask) const {
     (void)heads, (void)mask;
     return {};

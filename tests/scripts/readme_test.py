@@ -16,7 +16,7 @@ from markdown_text import ROOT
 
 REFERENCE = ROOT / "results/reference"
 BEGIN, END = "<!-- numbers: results/reference/verdicts.csv -->\n", "<!-- end of numbers -->"
-OUTCOMES = ("HOLDS", "REFUTED", "DEPENDS", "MEASURED", "OPEN")
+OUTCOMES = ("HOLDS", "REFUTED", "NOT SEEN", "DEPENDS", "MEASURED", "OPEN")
 NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
 
 Verdict = dict[str, str]
@@ -36,7 +36,7 @@ def rows_of(text: str) -> list[Row]:
         lines = part.partition(END)[0].splitlines()
         for line in lines[2:]:
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            recipe, outcomes = re.search(r"`([\w-]+)`", cells[-1]), [word for word in OUTCOMES if word in line.split()]
+            recipe, outcomes = re.search(r"`([\w-]+)`", cells[-1]), [word for word in OUTCOMES if re.search(rf"\b{word}\b", line)]
             assert recipe and len(outcomes) == 1, line
             found.append(Row(recipe[1], outcomes[0], " ".join(cells[:-2]), cells[-2]))
     return found
@@ -106,11 +106,13 @@ class Readme(unittest.TestCase):
                 self.assertTrue(any(supports(verdict, row) for verdict in self.verdicts), row)
 
     def test_it_counts_the_verdicts(self) -> None:
-        counts = collections.Counter(verdict["outcome"] for verdict in self.verdicts)
+        kinds = collections.Counter(verdict["kind"] for verdict in self.verdicts)
+        counts = collections.Counter(verdict["outcome"] for verdict in self.verdicts if verdict["kind"] == "paper")
         self.assertIn(
-            f"[All {len(self.verdicts)} statements](results/reference/verdicts.md): {counts['HOLDS']} HOLDS, "
-            f"{counts['DEPENDS']} DEPENDS, {counts['REFUTED']} REFUTED, {counts['MEASURED']} MEASURED, "
-            f"{counts['OPEN']} OPEN.",
+            f"Of [{len(self.verdicts)} statements](results/reference/verdicts.md) {kinds['paper']} are claims of papers: "
+            f"{counts['HOLDS']} HOLDS, {counts['DEPENDS']} DEPENDS, {counts['REFUTED']} REFUTED, {counts['NOT SEEN']} NOT "
+            f"SEEN, {counts['MEASURED']} MEASURED, {counts['OPEN']} OPEN. {kinds['code']} test this code, {kinds['own']} are "
+            "our own.",
             self.words(),
         )
 
