@@ -67,7 +67,9 @@ std::string comparison_of(const Tally& tally) {
   if (!parts.empty()) text = fmt::format("compared with the reference: {}\n", fmt::join(parts, ", "));
   if (!tally.no_reference.empty()) text = fmt::format("not compared with the reference: {}\n", tally.no_reference);
   if (const size_t others = count(Result::as_expected) + count(Result::unexpected); others > 0) {
-    text += tally.no_reference.empty() ? fmt::format("not in the reference: {} verdicts, ", others) : "";
+    text += tally.no_reference.empty()
+                ? fmt::format("not in the reference: {} verdict{}, ", others, others == 1 ? "" : "s")
+                : "";
     text += fmt::format("{} not as expected\n", count(Result::unexpected));
   }
   return text;
@@ -132,7 +134,8 @@ std::string summary_of(const Tally& tally, size_t width) {
   listed.insert(listed.end(), tally.contradictions.begin(), tally.contradictions.end());
   text += lines_of(listed, width);
   if (!tally.not_done.empty())
-    text += fmt::format("{} recipes have cells that are not done{}\n", tally.not_done.size(),
+    text += fmt::format("{} recipe{} cells that are not done{}\n", tally.not_done.size(),
+                        tally.not_done.size() == 1 ? " has" : "s have",
                         tally.failed ? fmt::format("; cells of {} failed: --retry runs them again", tally.failed) : "");
   return text + lines_of(tally.not_done, width);
 }

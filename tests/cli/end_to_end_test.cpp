@@ -529,7 +529,7 @@ below = 1e9
   INFO(answer.text);
   CHECK(answer.code == 0);
   CHECK(answer.text.find("NOT AS EXPECTED: the statement was expected to be REFUTED\n") != std::string::npos);
-  CHECK(answer.text.find("1 HOLDS\nnot in the reference: 1 verdicts, 1 not as expected\n" + listed) !=
+  CHECK(answer.text.find("1 HOLDS\nnot in the reference: 1 verdict, 1 not as expected\n" + listed) !=
         std::string::npos);
   CHECK(reproduced(own + " --strict").code == 1);
   for (const auto& [option, why] :

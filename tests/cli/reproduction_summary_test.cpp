@@ -98,11 +98,11 @@ TEST_CASE("without a reference the summary says why, and at smoke sizes that ver
   Tally tally{.size = RecipeSize::quick, .no_reference = "it was made without --set"};
   tally.add({.recipe = "r", .verdicts = {verdict("s", Ruling::refuted)}}, "t", {});
   CHECK(summary_of(tally, no_limit) ==
-        "1 verdicts in 0 s: 1 REFUTED\nnot compared with the reference: it was made without --set\n1 not as "
+        "1 verdict in 0 s: 1 REFUTED\nnot compared with the reference: it was made without --set\n1 not as "
         "expected\n  r: REFUTED, expected HOLDS: s\n");
   Tally smoke{.size = RecipeSize::smoke, .reference = {{{"r", "s"}, {"full", Ruling::holds}}}};
   smoke.add({.recipe = "r", .verdicts = {verdict("s", Ruling::refuted)}}, "t", {});
-  CHECK(summary_of(smoke, no_limit) == "1 verdicts in 0 s: 1 REFUTED; at these sizes they have no meaning\n");
+  CHECK(summary_of(smoke, no_limit) == "1 verdict in 0 s: 1 REFUTED; at these sizes they have no meaning\n");
   CHECK(exit_code(smoke, false) == 0);
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("a reproduction fails if a cell failed, now or before, and not if it w
   skipped.first_reason = "odd sizes";
   CHECK(exit_code(tally_of(skipped), true) == 0);
   CHECK_THAT(summary_of(tally_of(skipped), no_limit),
-             ContainsSubstring("\n1 recipes have cells that are not done\n  r: 3 skipped or not finite; the first: odd "
+             ContainsSubstring("\n1 recipe has cells that are not done\n  r: 3 skipped or not finite; the first: odd "
                                "sizes\n"));
   RunSummary failed = skipped;
   failed.failed = 1;

@@ -360,6 +360,7 @@ TEST_CASE("a file that is no recipe is refused with its line, what it has and wh
            {"[[runs]]", "[x]", "line 6", {"'x'"}},
            {R"(n = "{n}")", R"(n = "{m}")", "line 11", {"names {m}", "n"}},
            {R"(n = "{n}")", "n = [[1]]", "line 11", {"'n' is a list"}},
+           {R"(n = "{n}")", "n = []", "line 11", {"'n' is an empty list"}},
            {R"(n = "{n}")", "n = -3", "line 6", {"--n -3"}},
            {R"(n = "{n}")", "threads = 2", "line 6", {"no option 'threads'"}},
            {R"(method = ["performer", "performer:projection=iid"])", "", "line 6", {"no --method"}},
@@ -383,7 +384,11 @@ TEST_CASE("a file that is no recipe is refused with its line, what it has and wh
            {below, R"(below = "1 +")", "line 14", {"character 4", "expected a number"}},
            {below, "below = inf", "line 21", {"NaN or infinite"}},
            {below, "between = [2, 1]", "line 21", {"lower and the upper"}},
-           {below, "contains = 1", "line 14", {"'within' is missing"}},
+           {below, "contains = 1", "line 21", {"'contains' needs 'within'"}},
+           {below, "below = 1\nexpected = \"depends\"", "line 22", {"needs 'where'"}},
+           {below, "below = 1\nexpected = \"not seen\"", "line 22", {"without 'setting'", "REFUTED"}},
+           {below, "below = 1\nsetting = \"smaller\"", "line 22", {"there is no 'source'"}},
+           {below, "below = 1\nparts = []", "line 22", {"empty list"}},
            {below, "contains = 1\nwithin = 0", "line 22", {"not above 0"}},
            {below, "below = 1\nwithin = 1", "line 22", {"goes with 'contains'"}},
            {below, "report = [1]\nexpected = \"holds\"", "line 22", {"decides nothing"}},
@@ -421,7 +426,8 @@ TEST_CASE("a file that is no recipe is refused with its line, what it has and wh
            {R"("cell")", "\"cell\"\nover = {metric = \"flops\"}", "line 14", {"unit 1", "unit FLOP"}},
            {R"(metric = "relative_output_error")", R"(value = "other.flops")", "line 14", {"no selection", "'other'"}},
            {R"(metric = "relative_output_error")", R"(value = "flop")", "line 14", {"measures no 'flop'", "flops"}},
-           {R"("cell")", "\"cell\"\ntake = \"exact\"", "line 14", {"32 replicates"}}}) {
+           {R"("cell")", "\"cell\"\ntake = \"exact\"", "line 14", {"32 replicates"}},
+           {below, "grows = \"n\"", "line 14", {"'grows' judges times", "exponent(relative_output_error, n)"}}}) {
     INFO(part << " -> " << other);
     const std::string message = refusal(replaced(good, part, other), true);
     INFO(message);
@@ -496,6 +502,7 @@ y = "relative_output_error"
            {"\nx = \"m\"\nrange = [1]", "two numbers"},
            {"\nx = \"m\"\ntheory = \"no_such\"", "measures no 'no_such'"},
            {"\nx = \"m\"\ncells = {m = 12}", "none of the 8 cells"},
+           {"\nx = \"m\"\nseries = \"methd\"", "did you mean m, method"},
            {"\nx = \"m\"\nratio_to = \"perfomer\"", "did you mean performer"}}) {
     INFO(text);
     const std::string message = misuse_of([&, &given = text] { drawn(given); });

@@ -584,7 +584,7 @@ below = 2
     const int code = program.end();
     return std::pair(code, program.text());
   };
-  const std::string summary = "1 recipes have cells that are not done; cells of 1 failed: --retry runs them again\n";
+  const std::string summary = "1 recipe has cells that are not done; cells of 1 failed: --retry runs them again\n";
   const auto [code, text] = reproduced("");
   CHECK(code == 1);
   CHECK_THAT(text, ContainsSubstring(summary + "  own: 1 failed, 1 skipped or not finite; the first: segfault crashed: "
