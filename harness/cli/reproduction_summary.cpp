@@ -126,10 +126,13 @@ std::string summary_of(const Tally& tally, size_t width) {
   size_t verdicts = 0;
   for (const auto& [ruling, count] : tally.rulings) verdicts += count;
   std::string text = tally.topics.size() > 1 ? table_of_topics(tally) : "";
-  if (verdicts == 0) return text + "no statements to judge\n" + lines_of(tally.not_done, width);
-  text += fmt::format("{} verdict{} in {:.0f} s: {}", verdicts, verdicts == 1 ? "" : "s", tally.seconds,
-                      words_of(tally.rulings));
-  text += means_anything(tally.size) ? "\n" + comparison_of(tally) : "; at these sizes they have no meaning\n";
+  if (verdicts == 0) {
+    text += "no statements to judge\n";
+  } else {
+    text += fmt::format("{} verdict{} in {:.0f} s: {}", verdicts, verdicts == 1 ? "" : "s", tally.seconds,
+                        words_of(tally.rulings));
+    text += means_anything(tally.size) ? "\n" + comparison_of(tally) : "; at these sizes they have no meaning\n";
+  }
   std::vector<std::string> listed = tally.differences;
   listed.insert(listed.end(), tally.contradictions.begin(), tally.contradictions.end());
   text += lines_of(listed, width);

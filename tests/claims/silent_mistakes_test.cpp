@@ -361,8 +361,12 @@ TEST_CASE("bytes of a decoder that are not those that it keeps are found", "[uni
 TEST_CASE("bytes that a method declares are compared as well", "[unit]") {
   if (sanitized) return;
   Subject declared = subject("softmax");
-  declared.decoder_bytes = [](const Params&, const Shape& shape) { return 4.0 * 128 * static_cast<double>(shape.nk); };
+  declared.decoder_bytes = [](const Params&, const Shape& shape) {
+    return bytes_of(shape.precision) * 128 * static_cast<double>(shape.nk);
+  };
   CHECK(failing(declared) == Names{});
+  declared.decoder_bytes = [](const Params&, const Shape& shape) { return 4.0 * 128 * static_cast<double>(shape.nk); };
+  CHECK(failing(declared) == Names{"state-bytes"});                                      // doubles take twice as much
   declared.decoder_bytes = [](const Params&, const Shape&) { return 4.0 * 128 * 512; };  // it does not grow
   CHECK(failing(declared) == Names{"state-bytes"});
 }

@@ -290,8 +290,10 @@ TEST_CASE("each size of a recipe file has its own values, and a full size withou
     const auto recipe = written(entry, size);
     CHECK(recipe->cells().size() == 8);
     for (const RecipeCell& cell : recipe->cells().all()) CHECK(cell.asked.problem.shape.nk == n);
-    CHECK(recipe->statements().at(0).definition ==
-          fmt::format("the error at n = {0}. n = {0}, d = 64, bidirectional, 32 draws", n));
+    CHECK(
+        recipe->statements().at(0).definition ==
+        fmt::format(
+            "the error at n = {0}. n = {0}, d = 64, bidirectional, 32 draws. 4 numbers; holds if all lie below 1", n));
   }
   std::string without = text;
   without.replace(without.find(", full = 64"), 11, "");
@@ -325,7 +327,9 @@ TEST_CASE("docs/sharing.md names every outcome that a recipe file may expect, an
     const size_t end = cell.find('`', begin + 1);
     const std::string word = cell.substr(begin + 1, end - begin - 1);
     INFO(word);
-    const std::string further = word == "not seen" ? "\nsource = \"A\"\nquotation = \"q\"\nsetting = \"smaller\"" : "",
+    const std::string further = word == "not seen"  ? "\nsource = \"A\"\nquotation = \"q\"\nsetting = \"smaller\""
+                                : word == "depends" ? "\nwhere = \"m\""
+                                                    : "",
                       text = statement("each = \"cell\"\nbelow = 1\nexpected = \"" + word + '"' + further);
     named.insert(written(parse_recipe(text, "f"), RecipeSize::quick)->statements().at(0).expected);
     begin = end + 1;

@@ -54,7 +54,7 @@ TEST_CASE("a statement about trained models holds if it holds with every seed", 
   REQUIRE(every.compared.size() == 3);
   CHECK(every.compared[1].value == 0.02);
   CHECK(every.compared[1].what == "seed 2");
-  CHECK(to_string(first({0.01, 0.5, 0.015}).ruling) == "REFUTED");
+  CHECK(to_string(first({0.01, 0.5, 0.015}).ruling) == "NOT SEEN");
 }
 
 TEST_CASE("a verdict on trained models says when and where their rows were recorded", "[recipes]") {

@@ -90,7 +90,17 @@ const bool rank_collapse =
          {{doubly, holds, {3}},
           {below_three, holds, {1}},
           {"In what share of draws softmax attention alone", measured, {0.5, 0.25}},
-          {"By what factor layers of softmax attention alone change", measured, {0.2, 0.2, 0.8, 0.2, 0.2, 0.2, 0.2}},
+          {"By what factor layers of softmax attention alone change the relative residual of the tokens: random layers "
+           "without a mask",
+           measured,
+           {0.2}},
+          {"By what factor layers of softmax attention alone change the relative residual of the tokens: random layers "
+           "with logits times 16",
+           measured,
+           {0.8}},
+          {"By what factor layers of softmax attention alone change the relative residual of the tokens: the trained",
+           measured,
+           {0.2, 0.2}},
           {"Through layers of softmax attention, tokens stay farther", holds, {0.2}}}}) &&
     add({"rank-collapse",
          of("residual_composite", [](const Asked& a) { return fallen(a.causal() ? 4 : 1.5, a.place); }),

@@ -44,7 +44,7 @@ const bool who_keeps_most_mass =
            return a.option("score") == "random" ? 0.5 : 0.4;
          },
          {{"A score of keys keeps more of the softmax weight", refuted, {0.8}},
-          {"A budget that the heads of a layer divide", refuted, std::vector<double>(4, 0.25)},
+          {"A budget that the heads of a layer divide", not_seen, std::vector<double>(4, 0.25)},
           {"A budget that falls from layer to layer", not_seen, std::vector<double>(4, 0.25)},
           {"Methods that choose keys for each row", refuted, {0.75}}}});
 
