@@ -50,7 +50,6 @@ const bool random_features_on_real_heads =
          {{"On each of 2 heads of this project's byte-level model, some random-feature", holds, {0.5}},
           {"On each of 2 heads of MiniLM, some random-feature", depends},
           {"On each of 2 heads of Whisper's encoder, some random-feature", holds, {0.5}},
-          {"On each of 2 heads of Whisper's decoder, some random-feature", holds, {0.5}},
           {"By what factor the best random-feature estimator errs more or less than the mean of V, on heads of this "
            "project's byte-level model, MiniLM and Whisper with their own logits",
            measured,
