@@ -113,7 +113,9 @@ def _counts(judged: list[Judged]) -> str:
     """How many statements there are of each kind, and their outcomes."""
     of_kinds = {kind: Counter(one.verdict.outcome for one in judged if one.verdict.kind == kind) for kind in KINDS}
     lines = "".join(
-        f"<li>{outcomes.total()} {KINDS[kind]}: {badges(outcomes)}</li>" for kind, outcomes in of_kinds.items() if outcomes
+        f"<li>{outcomes.total()} {KINDS[kind]}: {badges(outcomes)}</li>"
+        for kind, outcomes in of_kinds.items()
+        if outcomes
     )
     return f'<ul class="kinds">{lines}</ul>'
 

@@ -65,7 +65,9 @@ class Verdict:
     """One row of table `verdict`: a recipe's statement and the outcome that its numbers give."""
 
     recipe: str
-    outcome: str  # HOLDS, REFUTED, DEPENDS or OPEN; NOT SEEN: it fails in another setting than the source's; MEASURED: the
+    outcome: (
+        str  # HOLDS, REFUTED, DEPENDS or OPEN; NOT SEEN: it fails in another setting than the source's; MEASURED: the
+    )
     # source gives no threshold
     statement: str
     numbers: str

@@ -32,7 +32,9 @@ def as_csv(results: Results) -> str:
         made = results.reproductions.get(verdict.recipe)
         size, command = (made.size, made.command) if made else ("", "")
         judged = (verdict.outcome, verdict.expected, verdict.statement, verdict.region, verdict.numbers, verdict.source)
-        rows.append((verdict.recipe, verdict.kind, size, *judged, "yes" if _contradicts(results, verdict) else "no", command))
+        rows.append(
+            (verdict.recipe, verdict.kind, size, *judged, "yes" if _contradicts(results, verdict) else "no", command)
+        )
         rows[-1] += tuple(getattr(verdict, name) for name in explained)
     return comma_separated(header, rows)
 

@@ -30,7 +30,8 @@ DeclaredRun run_of(const DataTable& table) {
     if ((own(key) && !(key == "heads" && !table.at(key).as<std::string>())) || (every && key == "replicates")) continue;
     const DataValue& value = table.at(key);
     const auto* list = value.as<DataValue::List>();
-    // Axes may be left out at a size. A size or an input that is left out would be the default's, and nobody asked for it.
+    // Axes may be left out at a size. A size or an input that is left out would be the default's, and nobody asked for
+    // it.
     if (list && list->empty() && key != "sweep" && key != "zip")
       table.refuse(key, "is an empty list; expected a value, or leave it out");
     for (const DataValue& one : list ? *list : DataValue::List{value}) {

@@ -14,8 +14,8 @@ namespace attnbench {
 template <class T>
 pybind11::array view(const In<T>& X);
 
-// An array of one axis. array_t<T>(n) of this pybind11 looks for the size of a number where NumPy 1 had it, so that with
-// NumPy 2 all elements lie at one place.
+// An array of one axis. array_t<T>(n) of this pybind11 looks for the size of a number where NumPy 1 had it, so that
+// with NumPy 2 all elements lie at one place.
 template <class T>
 pybind11::array_t<T> vector_of_size(Index n) {
   return pybind11::array_t<T>(std::vector<pybind11::ssize_t>{n});

@@ -22,8 +22,9 @@ std::vector<double> values_of(const Samples& samples) {
 
 [[noreturn]] void refuse_too_few(size_t count, double error_rate) {
   throw std::logic_error(
-      fmt::format("no interval of error rate {:.3g} exists for {} sample{}; plan more replicates or blocks, or take = \"exact\" where a cell has one number", error_rate,
-                  count, count == 1 ? "" : "s"));
+      fmt::format("no interval of error rate {:.3g} exists for {} sample{}; plan more replicates or blocks, or take = "
+                  "\"exact\" where a cell has one number",
+                  error_rate, count, count == 1 ? "" : "s"));
 }
 
 Estimate mean_of_values(const std::vector<double>& values, double error_rate) {

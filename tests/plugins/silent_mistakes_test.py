@@ -20,8 +20,18 @@ import numpy as np
 
 SOURCE = Path(__file__).resolve().parent / "python/silent_mistakes.py"
 BUILD = Path()
-RIGHT = ("softpick", "scalable-softmax", "kept-whole", "windowed", "learnt-directions", "random-signs", "running-mean",
-         "largest-keys", "start-and-window", "algebraic-features")
+RIGHT = (
+    "softpick",
+    "scalable-softmax",
+    "kept-whole",
+    "windowed",
+    "learnt-directions",
+    "random-signs",
+    "running-mean",
+    "largest-keys",
+    "start-and-window",
+    "algebraic-features",
+)
 WRONG = {
     "softpick-without-maximum": "finite",
     "softpick-of-one-percent": "work",

@@ -36,7 +36,9 @@ def rows_of(text: str) -> list[Row]:
         lines = part.partition(END)[0].splitlines()
         for line in lines[2:]:
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            recipe, outcomes = re.search(r"`([\w-]+)`", cells[-1]), [word for word in OUTCOMES if re.search(rf"\b{word}\b", line)]
+            recipe, outcomes = re.search(r"`([\w-]+)`", cells[-1]), [
+                word for word in OUTCOMES if re.search(rf"\b{word}\b", line)
+            ]
             assert recipe and len(outcomes) == 1, line
             found.append(Row(recipe[1], outcomes[0], " ".join(cells[:-2]), cells[-2]))
     return found

@@ -500,7 +500,10 @@ class AlgebraicFeatures:
         return np.asarray(weights / weights.sum(axis=1, keepdims=True) @ v)
 
     def transcription(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
-        q, k = (np.array([[t + np.hypot(t, 1) if t > 0 else 1 / (np.hypot(t, 1) - t) for t in x] for x in y]) for y in (q, k))
+        q, k = (
+            np.array([[t + np.hypot(t, 1) if t > 0 else 1 / (np.hypot(t, 1) - t) for t in x] for x in y])
+            for y in (q, k)
+        )
         return AlgebraicFeatures.averaged(q @ k.T, v)
 
     @staticmethod
