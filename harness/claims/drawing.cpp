@@ -285,31 +285,25 @@ std::vector<double> cancellations(const Approximation<double>& method, const Pro
   return ratios;
 }
 
-std::vector<double> movements(const std::function<Matrix<double>(const HeadData<double>&)>& output, const Probe& one,
-                              std::uint64_t seed) {
+std::vector<double> row_conditions(const Approximation<double>& method, const Probe& one, bool non_negative,
+                                   std::uint64_t seed) {
   constexpr double change = 1e-9;
-  std::vector<double> all(static_cast<size_t>(one.shape.nq), 1);
+  std::vector<double> condition(static_cast<size_t>(one.shape.nq), 1);
+  if (non_negative) return condition;
   Generator generator = Streams(seed).stream("check", "conditions");
   const auto changed = [&](Matrix<double> X) {
     for (Index i = 0; i < X.size(); ++i) X.data()[i] *= 1 + (generator() % 2 == 0 ? change : -change);
     return X;
   };
-  const Matrix<double> out = output(one.head);
+  const Matrix<double> out = attended(method, one.head, one.shape.mask);
   const double unit = change * one.head.V.cwiseAbs().maxCoeff();
   for (int repetition = 0; repetition < 3; ++repetition) {
-    const Matrix<double> moved =
-        output({changed(one.head.Q), changed(one.head.K), changed(one.head.V), one.head.extra}) - out;
+    const HeadData<double> other{changed(one.head.Q), changed(one.head.K), changed(one.head.V), one.head.extra};
+    const Matrix<double> moved = attended(method, other, one.shape.mask) - out;
     for (Index i = 0; i < out.rows(); ++i)
-      all[static_cast<size_t>(i)] = std::max(all[static_cast<size_t>(i)], moved.row(i).cwiseAbs().maxCoeff() / unit);
+      condition[static_cast<size_t>(i)] =
+          std::max(condition[static_cast<size_t>(i)], moved.row(i).cwiseAbs().maxCoeff() / unit);
   }
-  return all;
-}
-
-std::vector<double> row_conditions(const Approximation<double>& method, const Probe& one, bool non_negative,
-                                   std::uint64_t seed) {
-  if (non_negative) return std::vector<double>(static_cast<size_t>(one.shape.nq), 1);
-  std::vector<double> condition =
-      movements([&](const HeadData<double>& head) { return attended(method, head, one.shape.mask); }, one, seed);
   const std::vector<double> ratios = cancellations(method, one);
   for (size_t i = 0; i < condition.size(); ++i) condition[i] = std::max(condition[i], ratios[i]);
   return condition;

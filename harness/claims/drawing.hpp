@@ -1,8 +1,6 @@
 // Draws of one subject at one shape, and the heads for testing them.
 #pragma once
 
-#include <functional>
-
 #include "harness/claims/result.hpp"
 #include "harness/claims/subject.hpp"
 #include "harness/core/layer_place.hpp"
@@ -110,13 +108,10 @@ struct ScaledKernel {
 // sum_j |K_ij| / |sum_j K_ij| of each row of the method's kernel, at least 1; 1 without a kernel or beyond 5000 keys.
 std::vector<double> cancellations(const Approximation<double>& method, const Probe& one);
 
-// How far each row of an output moves: changes every number of the input by one part in 10^9 up or down, and divides
-// the row's movement, in units of V's size, by that part (the most of three tries, at least 1).
-std::vector<double> movements(const std::function<Matrix<double>(const HeadData<double>&)>& output, const Probe& one,
-                              std::uint64_t seed);
-
-// How much each row may amplify rounding: its movement, and at least its cancellation: step features do not move, but
-// their normalisers cancel too. 1 if no entry is negative, because nothing cancels then.
+// How much each row may amplify rounding. Changes every number of the input by one part in 10^9 up or down, and divides
+// the row's movement, in units of V's size, by that part (the most of three tries, at least 1). The result is at least
+// the row's cancellation: step features do not move, but their normalisers cancel too. 1 if no entry is negative,
+// because nothing cancels then.
 std::vector<double> row_conditions(const Approximation<double>& method, const Probe& one, bool non_negative,
                                    std::uint64_t seed);
 

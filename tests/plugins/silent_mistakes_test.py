@@ -30,7 +30,6 @@ RIGHT = (
     "running-mean",
     "largest-keys",
     "start-and-window",
-    "algebraic-features",
 )
 WRONG = {
     "softpick-without-maximum": "finite",
@@ -55,7 +54,6 @@ WRONG = {
     "windowed-of-float-bytes": "state-bytes",
     "largest-keys-of1024": "exact-when",
     "start-and-window-or-neither": "lengths",
-    "algebraic-features-that-cancel": "finite",
     "softpick-of-more-under-a-mask": "work",
 }
 NUMBERS_OF_OTHERS = """import sys

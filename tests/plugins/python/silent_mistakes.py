@@ -488,36 +488,6 @@ class StartAndWindowOrNeither(StartAndWindow):
         super().__init__(first if window > 0 else 0, window)
 
 
-class AlgebraicFeatures:
-    """Linear attention with x + sqrt(x^2 + 1)."""
-
-    def features(self, x: Array) -> Array:
-        root = np.sqrt(x**2 + 1)
-        return np.where(x > 0, x + root, 1 / (root - np.minimum(x, 0)))
-
-    def attend(self, q: Array, k: Array, v: Array) -> Array:
-        weights = self.features(q) @ self.features(k).T
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True) @ v)
-
-    def transcription(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
-        q, k = (
-            np.array([[t + np.hypot(t, 1) if t > 0 else 1 / (np.hypot(t, 1) - t) for t in x] for x in y])
-            for y in (q, k)
-        )
-        return AlgebraicFeatures.averaged(q @ k.T, v)
-
-    @staticmethod
-    def averaged(weights: Array, v: Array) -> Array:
-        return np.asarray(weights @ v / weights.sum(axis=1, keepdims=True))
-
-
-class AlgebraicFeaturesThatCancel(AlgebraicFeatures):
-    """Where x is far below 0 its features have no digits."""
-
-    def features(self, x: Array) -> Array:
-        return np.asarray(x + np.sqrt(x**2 + 1))
-
-
 class SoftpickOfMoreUnderAMask(Softpick):
     """It declares twice as much as it does where the mask is causal."""
 
