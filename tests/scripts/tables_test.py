@@ -53,7 +53,7 @@ class Verdicts(InTemporaryDirectory):
             [("bold*claim", "Slower", "quick", "yes"), ("other", "How much", "full", "no")],
         )  # fmt: skip
         self.assertEqual(renewed.verdicts[1].numbers, "-2 to 3")
-        self.assertIn("2 verdicts: 1 HOLDS, 1 MEASURED; 1 not as expected.", verdicts.as_markdown(renewed))
+        self.assertIn("2 verdicts: 2 findings of this project (1 HOLDS, 1 MEASURED). 1 not as expected.", verdicts.as_markdown(renewed))
         with self.assertRaisesRegex(results.Misuse, "expected a table of verdicts.py --format csv"):
             verdicts.renewed(results.read(store.path), self.directory / "absent.csv")
 
@@ -95,9 +95,9 @@ class Verdicts(InTemporaryDirectory):
         self.judged("quick")
         path = str(self.directory / "quick.db")
         for words, begin in (
-            ([], "2 verdicts: 1 DEPENDS"),
+            ([], "2 verdicts: 2 findings of this project (1 REFUTED, 1 DEPENDS)"),
             (["--format", "latex"], "% 2 verdicts"),
-            (["--format", "csv"], "recipe,size,outcome"),
+            (["--format", "csv"], "recipe,kind,size,outcome"),
         ):
             code, out, err = self.run_script(verdicts, path, *words)
             self.assertEqual((code, err), (0, ""))

@@ -98,6 +98,13 @@ const bool rank_collapse =
            "with logits times 16",
            measured,
            {0.8}},
+          {"By what factor layers of softmax attention alone change the relative residual of the tokens: random layers "
+           "with a causal mask",
+           measured,
+           {0.2}},
+          {"By what factor layers of softmax attention alone change the relative residual of the tokens: the untrained",
+           measured,
+           {0.2, 0.2}},
           {"By what factor layers of softmax attention alone change the relative residual of the tokens: the trained",
            measured,
            {0.2, 0.2}},
