@@ -85,7 +85,7 @@ class SilentMistakesTest(unittest.TestCase):
             if spec in RIGHT:
                 self.assertRegex(report, r"(?m)^  finite +PASS", spec)
                 self.assertRegex(report, r"(?m)^  lengths +PASS", spec)
-                self.assertIn("its formula has no anchor", report, spec)
+                self.assertRegex(report, "its formula has no anchor|nothing proves its formula", spec)
         report = self.checked("softpick", code=0)["softpick"]
         self.assertRegex(report, r"work +PASS .* exponentials, 2\.63e\+05 seen and 2\.62e\+05 declared")
         self.assertRegex(report, r"PASS: 1 spec, \d+ claims tested and \d+ skipped")
