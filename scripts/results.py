@@ -65,10 +65,9 @@ class Verdict:
     """One row of table `verdict`: a recipe's statement and the outcome that its numbers give."""
 
     recipe: str
-    outcome: (
-        str  # HOLDS, REFUTED, DEPENDS or OPEN; NOT SEEN: it fails in another setting than the source's; MEASURED: the
-    )
-    # source gives no threshold
+    # HOLDS, REFUTED, DEPENDS or OPEN; NOT SEEN: it fails in another setting than the source's; MEASURED: the source gives
+    # no threshold
+    outcome: str
     statement: str
     numbers: str
     region: str = ""  # where it holds and where it fails; empty: everywhere, or nowhere

@@ -69,14 +69,13 @@ Result count_infinite(const Matrix<T>& out, const std::string& tested) {
                   static_cast<double>((!out.array().isFinite()).count()), 0);
 }
 
-// Row sums, where nothing cancels: an output may be finite and have lost its keys. Features of entries that are not
-// above 0 may all be 0.
+// Row sums, where nothing cancels: an output may be finite and have lost its keys. Features of zeros may all be 0.
 Result test_sums(const Approximation<float>& method, const Params& params, HeadData<float> head, Mask mask,
                  const std::string& tested) {
   head.V.setOnes();
   Matrix<float> sums = attended(method, head, mask);
   for (Index i = 0; i < sums.rows(); ++i)
-    if (mask.visible(i, head.K.rows()) == 0 || (head.Q.maxCoeff() <= 0 && sums.row(i).isZero())) sums.row(i).setOnes();
+    if (mask.visible(i, head.K.rows()) == 0 || (head.Q.isZero() && sums.row(i).isZero())) sums.row(i).setOnes();
   // Sums over at most 600 keys and 2^20 features of one sign are accurate to 1e-3 in float, in any order.
   return compared(claim, "row sums less 1, " + tested, static_cast<double>((sums.array() - 1).abs().maxCoeff()),
                   limit_at_dtype(params, 1e-3));
@@ -167,7 +166,7 @@ ClaimResults test_finite(const Subject& subject, const Probes& probes, std::uint
         results.push_back(infinite_gradients(*exact, at, tested));
       }
       // Where all logits are equal, methods that choose keys may break ties in any way.
-      if (subject.transcription && !extreme.head.Q.isZero() && !extreme.large)
+      if (subject.transcription && !extreme.large && !extreme.head.Q.isZero())
         for (Result& result : test_formula_at(subject, drawing, at, tested, seed)) results.push_back(std::move(result));
       if (claims.row_stochastic && claims.non_negative)
         results.push_back(test_sums(*single, subject.params, head, one.shape.mask, tested));

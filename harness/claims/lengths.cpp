@@ -277,8 +277,9 @@ bool takes_long_prompts(const Subject& subject, std::uint64_t seed) {
   return peak && *peak * times * times <= 2 * affordable;
 }
 
-// Of a method whose rows of 1100 causal tokens are those of their queries alone: the same of 5000 tokens, and the steps
-// of its decoder. A class in Python takes no part of a causal head, and a query without a mask.
+// For a method whose last row of 1100 causal tokens is that of its query alone, without a mask. Compares rows of 5000
+// causal tokens with their queries alone, which a class in Python takes (it takes no part of a causal head), and the
+// decoder's steps after 5000 and 40,000 tokens.
 void test_against_single_queries(const Subject& subject, const OnHead& on_causal, std::uint64_t seed,
                                  ClaimResults& results) {
   if (subject.interpreted) {

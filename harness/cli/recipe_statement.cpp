@@ -275,11 +275,12 @@ DeclaredStatement statement_of(const DataTable& given, const RecipeValues& value
     table.refuse(
         "a source and its words belong together: expected 'source' with 'quotation' (verbatim) or 'paraphrase', or "
         "none of them for a finding of your own");
-  const Ruling fails = all.statement.setting.empty() ? Ruling::not_seen : Ruling::refuted;
-  if (all.statement.expected == fails)
-    table.refuse("expected", fmt::format("is {}; a statement {} 'setting' that fails is {}", to_string(fails),
-                                         fails == Ruling::refuted ? "with" : "without",
-                                         to_string(fails == Ruling::refuted ? Ruling::not_seen : Ruling::refuted)));
+  const Ruling impossible = all.statement.setting.empty() ? Ruling::not_seen : Ruling::refuted;
+  if (all.statement.expected == impossible)
+    table.refuse("expected",
+                 fmt::format("is {}; a statement {} 'setting' that fails is {}", to_string(impossible),
+                             impossible == Ruling::refuted ? "with" : "without",
+                             to_string(impossible == Ruling::refuted ? Ruling::not_seen : Ruling::refuted)));
   if (all.statement.expected == Ruling::depends && !all.rule.by_region)
     table.refuse("expected", "is depends, which needs 'where': the columns whose values may decide otherwise");
   if (!all.statement.setting.empty() && all.statement.source.empty())
