@@ -53,7 +53,10 @@ class Verdicts(InTemporaryDirectory):
             [("bold*claim", "Slower", "quick", "yes"), ("other", "How much", "full", "no")],
         )  # fmt: skip
         self.assertEqual(renewed.verdicts[1].numbers, "-2 to 3")
-        self.assertIn("2 verdicts: 2 findings of this project (1 HOLDS, 1 MEASURED). 1 not as expected.", verdicts.as_markdown(renewed))
+        self.assertIn(
+            "2 verdicts: 2 findings of this project (1 HOLDS, 1 MEASURED). 1 not as expected.",
+            verdicts.as_markdown(renewed),
+        )
         with self.assertRaisesRegex(results.Misuse, "expected a table of verdicts.py --format csv"):
             verdicts.renewed(results.read(store.path), self.directory / "absent.csv")
 
