@@ -36,6 +36,12 @@ Matrix<double> random_keys(const Draw& draw, const In<double>& K) {
   return codebook;
 }
 
+// Su 2023, kexue.fm/archives/9862, section 依样葫芦, reads Performer's frequencies as codes.
+Matrix<double> random_frequencies(const Draw& draw) {
+  auto generator = draw.streams.stream("codebook", "normal", draw.shape.d, draw.head, draw.replicate);
+  return standard_normal(generator, draw.params.integer("codes"), draw.shape.d);
+}
+
 // How many levels each axis of a box has in a grid of at most `codes` points.
 std::vector<Index> grid_levels(const Eigen::RowVectorXd& extent, Index codes) {
   PerRow<Index> levels(extent.size(), 1);
@@ -80,8 +86,9 @@ std::vector<Parameter> codebook_parameters() {
       Parameter::integer("codes", 256, "size of the codebook; at most the calibration keys", 1, 1 << 20).as_budget(),
       Parameter::choice("codebook", "kmeans",
                         "where codes come from: k-means of the calibration keys, keys drawn at random, a grid over "
-                        "their box, or all of them (codes then says nothing)",
-                        {"kmeans", "random", "lattice", "keys"}),
+                        "their box, all of them (codes then says nothing), or standard normal vectors, which look at "
+                        "no key",
+                        {"kmeans", "random", "lattice", "keys", "normal"}),
       Parameter::integer("sweeps", 10, "sweeps of k-means at most", 0, 10000),
       Parameter::choice("update", "lloyd", "how a sweep moves codes: to the mean of their keys, or by moving averages",
                         {"lloyd", "ema"}),
@@ -97,6 +104,7 @@ Matrix<double> learn_codebook(const Draw& draw) {
     return *draw.injected("codebook", source == "keys" ? given : std::min(given, params.integer("codes")),
                           draw.shape.d);
   }
+  if (source == "normal") return random_frequencies(draw);
   if (!draw.calibration)
     throw Misuse(params.name() + ": the codebook is learnt from a calibration head, but none was given");
   const In<double>& K = draw.calibration->K;

@@ -47,7 +47,7 @@ Inputs captured(const Recipe& recipe, const char* model, const std::vector<Head>
   const auto some = recipe.sized<std::vector<Head>>({heads.front()}, {heads.front(), heads.back()}, heads);
   Inputs all;
   for (const auto& [layer, head] : some)
-    all.push_back(fmt::format("pretrained:model={},layer={},head={},text=0", model, layer, head));
+    all.push_back(fmt::format("pretrained:model={},layer={},head={},repeat=true", model, layer, head));
   return all;
 }
 

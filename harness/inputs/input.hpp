@@ -35,6 +35,7 @@ struct InputPlace {
   std::string name;                // "layer 2, head 0"; of a law, its spec
   std::string group;               // "heads of the byte-level model"; of a law, empty
   std::string replicate = "draw";  // what a replicate is: a draw, a text, a seed
+  Index texts = 1;                 // that the draws are on, in turn
 };
 
 struct InputEntry {

@@ -3,7 +3,9 @@
 //                     may learn from come last
 //   NAME.json         the layer and head of each of these heads, whether they are causal, the base of rotary positions
 //                     where there are any, and where everything is from
-// Replicate r reads text r. A smaller n takes the first tokens.
+// Replicate r reads text r. A smaller n takes the first tokens. With repeat=true, replicates beyond the last text begin
+// again with the first. Their median is that of draws of the method on these texts, and the interval of a median holds
+// for it, because draws that are spread evenly over the texts scatter less than draws on texts drawn at random.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -91,9 +93,15 @@ Index place_of(const Params& params, const Model& model, Index further) {
   return place;
 }
 
+bool reads_each_once(const Params& params) { return params.text("text") == "each" && !params.flag("repeat"); }
+
 // The measured text of a replicate.
 Index measured_text(const Params& params, const Model& model, Index replicate) {
-  const Index wanted = params.text("text") == "each" ? replicate : params.integer("text");
+  const bool each = params.text("text") == "each";
+  if (params.flag("repeat") && !each)
+    throw Misuse("pretrained: repeat=true reads all texts in turn, and text= names one; leave one of them out");
+  const Index in_turn = params.flag("repeat") ? replicate % model.texts : replicate;
+  const Index wanted = each ? in_turn : params.integer("text");
   if (wanted >= model.texts)
     throw Misuse(
         fmt::format("pretrained: text {} of {} was asked for; expected one from 0 to {}, of which replicate r "
@@ -132,7 +140,7 @@ InputLimits limits(const Params& params) {
   InputLimits limits = captured_sizes(path_of(params, ".safetensors")).limits;
   limits.heads = 0;  // they are some of many, so that head=all would not name them
   limits.causal = model->causal;
-  if (params.text("text") == "each") limits.replicates = model->texts;
+  if (reads_each_once(params)) limits.replicates = model->texts;
   return limits;
 }
 
@@ -140,7 +148,7 @@ InputPlace place(const Params& params) {
   const auto model = model_of(params);
   const auto& [layer, head] = model->heads[static_cast<size_t>(place_of(params, *model, 0))];
   return {fmt::format("{}, layer {}, head {}", model->title, layer, head), "heads of " + model->title,
-          params.text("text") == "each" ? "text" : "draw"};
+          reads_each_once(params) ? "text" : "draw", params.flag("repeat") ? model->texts : 1};
 }
 
 const bool registered = add(InputEntry{
@@ -159,7 +167,8 @@ const bool registered = add(InputEntry{
                    Parameter::integer_or("text", "each",
                                          "the text that all replicates read, from 0; each: replicate r reads text r, "
                                          "and there are as many replicates as texts",
-                                         0)},
+                                         0),
+                   Parameter::flag("repeat", false, "replicates beyond the last text begin again with the first")},
     .draw = draw,
     .limits = limits,
     .content =

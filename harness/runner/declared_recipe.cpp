@@ -434,8 +434,7 @@ Judgement judgement_of(const DeclaredStatement& declared, const Recipe& recipe, 
       plan.add();
   }
   if (all.statement.definition.empty())
-    all.statement.definition =
-        declared.growth ? fmt::format("the factor by which a doubling of n multiplies {}", words) : words;
+    all.statement.definition = declared.growth ? fmt::format("the power of n with which {} grows", words) : words;
   if (declared.growth) return growth(all.statement, *declared.growth, curves, declared.parts.front().metric);
   const auto& where = declared.parts.front().where;
   if (where.size() == 1 && where[0] != "part") all.rule.axis = where[0];

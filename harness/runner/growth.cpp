@@ -19,15 +19,6 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// The factor by which the metric grows per doubling of n between two lengths, one number per block.
-Samples doublings(const Cells& shorter, const Cells& longer, const std::string& metric) {
-  const double doublings_between =
-      std::log2(static_cast<double>(length_of(longer)) / static_cast<double>(length_of(shorter)));
-  Samples factors = quotients(samples_of(longer, metric), samples_of(shorter, metric));
-  for (auto& [block, factor] : factors) factor = std::pow(factor, 1 / doublings_between);
-  return factors;
-}
-
 // A function of a column and of the metric along it, evaluated for each block of turns or replicate that all cells
 // have.
 Samples of_each_sample(const Cells& curve, const std::string& metric, const std::string& along,
@@ -70,27 +61,27 @@ bool one_session(const std::vector<Cells>& lengths) {
          std::all_of(lengths.begin(), lengths.end(), [&](const Cells& one) { return one.scalar("session") == first; });
 }
 
-// The exponents of time beside those of FLOPs: one by one for up to four curves, as a range for more.
-std::string words_of(const std::vector<Curve>& curves, const std::vector<Estimate>& exponents) {
+// The exponents of FLOPs, which no noise moves: one by one for up to four curves, as a range for more.
+std::string words_of(const std::vector<Curve>& curves) {
   constexpr size_t most_names = 4;
   std::vector<std::string> words;
   double least = infinity, most = -infinity;
-  for (size_t i = 0; i < curves.size(); ++i) {
-    least = std::min(least, exponents[i].value);
-    most = std::max(most, exponents[i].value);
-    words.push_back(fmt::format("{}: n^{}", curves[i].name, exponents[i].text()));
-    if (const double flops = exponent_of_flops(by_length(curves[i].cells)); !std::isnan(flops))
-      words.back() += fmt::format(", FLOPs n^{:.2f}", flops);
+  for (const Curve& curve : curves) {
+    const double flops = exponent_of_flops(by_length(curve.cells));
+    if (std::isnan(flops)) continue;
+    least = std::min(least, flops);
+    most = std::max(most, flops);
+    words.push_back(fmt::format("{} n^{:.2f}", curve.name, flops));
   }
-  if (curves.size() > most_names) return fmt::format("n^{:.2f} to n^{:.2f} over {} curves", least, most, curves.size());
-  return fmt::format("{}", fmt::join(words, "; "));
+  if (words.empty()) return "";
+  if (words.size() > most_names) return fmt::format("; FLOPs n^{:.2f} to n^{:.2f}", least, most);
+  return fmt::format("; FLOPs of {}", fmt::join(words, ", "));
 }
 
 }  // namespace
 
-const GrowthLaw linear_growth{"n", 0, 2.3}, n_log_n_growth{"n log n", 0, 2.17 * 1.15},
-    n_root_n_growth{"n^1.5", 2.83 / 1.15, 2.83 * 1.15}, quadratic_growth{"n^2", 3.5, infinity},
-    n_root_n_growth_at_most{"n^1.5 at most", 0, n_root_n_growth.most};
+const GrowthLaw linear_growth{"n", 0, 1.2}, n_log_n_growth{"n log n", 0, 1.32}, n_root_n_growth{"n^1.5", 1.3, 1.7},
+    quadratic_growth{"n^2", 1.8, infinity}, n_root_n_growth_at_most{"n^1.5 at most", 0, n_root_n_growth.most};
 
 const std::vector<GrowthLaw>& growth_laws() {
   static const std::vector<GrowthLaw> all{linear_growth, n_log_n_growth, n_root_n_growth, n_root_n_growth_at_most,
@@ -105,17 +96,12 @@ Judgement growth(Statement statement, const GrowthLaw& law, const std::vector<Cu
                         : law.least == 0     ? below(law.most)
                                              : between(law.least, law.most)};
   for (const Curve& curve : curves) {
-    const auto lengths = by_length(curve.cells);
-    for (size_t i = 1; i < lengths.size(); ++i)
-      all.numbers.push_back({.what = fmt::format("{}, factor of a doubling from n = {} to {}", curve.name,
-                                                 length_of(lengths[i - 1]), length_of(lengths[i])),
-                             .samples = [=] { return doublings(lengths[i - 1], lengths[i], metric); }});
-    all.beside.push_back(
-        {.what = curve.name + ", exponent", .samples = [=] { return exponents(last_three(curve.cells), metric); }});
+    all.numbers.push_back(
+        {.what = curve.name + ", exponent", .samples = [=] { return exponents(curve.cells, metric); }});
     all.cells = all.cells + curve.cells;
   }
-  all.remark = [curves](Finding& finding, const std::vector<Estimate>& of_curves) {
-    finding.numbers = fmt::format("{}; {}", finding.numbers, words_of(curves, of_curves));
+  all.remark = [curves](Finding& finding) {
+    finding.numbers += words_of(curves);
     std::vector<std::string> apart;
     for (const Curve& curve : curves)
       if (!one_session(by_length(curve.cells))) apart.push_back(curve.name);

@@ -14,20 +14,19 @@ struct Curve {
   Cells cells;
 };
 
-// A law of growth, given as the range of factors by which a doubling of n may multiply a number.
+// A law of growth, given as the exponents that a curve may have.
 struct GrowthLaw {
   std::string name;
   double least, most;
 };
-// All recipes use the same rule: within 15 % of the law's own factor. Linear time doubles, and cache effects may raise
-// that to 2.3; quadratic time quadruples, and fixed costs may lower that to 3.5. The factor of n^1.5 is 2.83, that of
-// n log n is 2.17 from 4096 on.
+// All recipes use the same rule: within 0.2 of the law's own exponent, because caches may raise linear time by 15 % per
+// doubling (2^0.2), and fixed costs may lower quadratic time as much. From n = 4096 on, n log n grows as n^1.12.
 extern const GrowthLaw linear_growth, n_log_n_growth, n_root_n_growth, n_root_n_growth_at_most, quadratic_growth;
 const std::vector<GrowthLaw>& growth_laws();  // all of them
 
-// HOLDS if every doubling of every curve lies within the law. A block holds one turn of each length, so the interval
-// includes a slow drift of the machine. Curves whose lengths were measured in different sessions are not judged. The
-// numbers are the exponents of time and of FLOPs over the last three lengths.
+// HOLDS if the exponent of every curve, over all its lengths, lies within the law. A block holds one turn of each
+// length and gives one exponent, so the interval includes a slow drift of the machine. Curves whose lengths were
+// measured in different sessions are not judged. The numbers are the exponents of time and of FLOPs.
 Judgement growth(Statement statement, const GrowthLaw& law, const std::vector<Curve>& curves,
                  const std::string& metric = "seconds");
 

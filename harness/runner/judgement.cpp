@@ -170,18 +170,15 @@ Finding judged(const Judgement& judgement, double error_rate) {
   const double rate = shared_rate(error_rate, judgement.numbers.size() + judgement.beside.size());
   Finding finding = judgement.rule.kind == Rule::Kind::at_most ? every_sample_at_most(judgement)
                                                                : every_number_by_rule(judgement, rate);
-  std::vector<Estimate> beside;
   std::vector<Comparison> named;
   for (const Number& one : judgement.beside) {
-    const Estimate estimate = beside.emplace_back(estimate_of(one, judgement.take, rate));
+    const Estimate estimate = estimate_of(one, judgement.take, rate);
     finding.compared.push_back({one.what, "", estimate.value, estimate.interval.low, estimate.interval.high,
                                 static_cast<long>(estimate.count)});
     named.push_back({one.what, estimate});
   }
-  if (judgement.remark)
-    judgement.remark(finding, beside);
-  else if (!named.empty())
-    finding.numbers += "; beside: " + values_of(named).numbers;
+  if (!named.empty()) finding.numbers += "; beside: " + values_of(named).numbers;
+  if (judgement.remark) judgement.remark(finding);
   finding.numbers += disturbances(judgement.cells) + remarks_of(judgement.cells);
   // Only the source's own setting refutes the source.
   if (finding.ruling == Ruling::refuted && !judgement.statement.setting.empty()) finding.ruling = Ruling::not_seen;

@@ -63,10 +63,9 @@ struct Judgement {
   std::vector<Number> numbers;
   Rule rule;
   Take take = Take::median;
-  bool by_code = false;             // a NumbersFunction computes its numbers
-  std::vector<Number> beside = {};  // reported at the same error rate and judged by nothing
-  // May add to what the rule found. Gets the estimates of `beside`.
-  std::function<void(Finding&, const std::vector<Estimate>&)> remark = {};
+  bool by_code = false;                       // a NumbersFunction computes its numbers
+  std::vector<Number> beside = {};            // reported at the same error rate and judged by nothing
+  std::function<void(Finding&)> remark = {};  // may add to what the rule found
 };
 
 // The error rate of each of several intervals that share one. At an error rate of 1 (smoke sizes) intervals are the

@@ -28,6 +28,7 @@ struct Group {
   std::set<Index> n, d, replicates, draws, blocks;
   std::set<bool> causal, in_float;
   std::string replicate = "draw";
+  Index texts = 1;
   bool whole_model = false;
 
   void add(const RecipeCell& cell) {
@@ -54,9 +55,14 @@ struct Group {
     else if (*replicates.rbegin() > 1 && !draws.empty())
       all.push_back(fmt::format("{} replicates of {} draws", list_or_range(replicates), list_or_range(draws)));
     else if (*replicates.rbegin() > 1)
-      all.push_back(fmt::format("{} {}s{}", list_or_range(replicates), replicate,
-                                heads.empty() || replicate != "draw" ? "" : " of the method on one text"));
+      all.push_back(fmt::format("{} {}s{}", list_or_range(replicates), replicate, on_texts()));
     return fmt::format("{}", fmt::join(all, ", "));
+  }
+
+ private:
+  std::string on_texts() const {
+    if (heads.empty() || replicate != "draw") return "";
+    return texts == 1 ? " of the method on one text" : fmt::format(" of the method, on {} texts in turn", texts);
   }
 };
 
@@ -75,6 +81,7 @@ std::string settings_in_words(const Cells& cells) {
     Group& group = groups[key];
     group.add(cell);
     group.replicate = place.replicate;
+    group.texts = place.texts;
     group.whole_model = !place.group.empty() && find<ExperimentEntry>(cell.run.experiment.name()).whole_model;
     if (!place.group.empty()) group.heads.insert(place.name);
   }

@@ -175,6 +175,19 @@ TEST_CASE("codes are calibration keys drawn without replacement, fewer being the
   CHECK_FALSE(identical(all, problem.calibration.K));
 }
 
+TEST_CASE("codes are standard normal vectors, whatever the keys", "[methods]") {
+  TestHead problem = gaussian();
+  const auto codes_of = [&](const std::string& spec) { return drawn(spec, problem)->state().at("codebook"); };
+  const Matrix<double> all = codes_of("vq:codebook=normal,codes=2000"), few = codes_of("vq:codebook=normal,codes=10");
+  REQUIRE(all.rows() == 2000);
+  CHECK(identical(few, Matrix<double>(all.topRows(10))));
+  problem.calibration.K *= 3;
+  CHECK(identical(few, codes_of("vq:codebook=normal,codes=10")));
+  // Mean square 1 within 6 standard errors sqrt(2 / N) of chi-squared numbers; a 5 % change of the scale is 10 %.
+  const auto count = static_cast<double>(all.size());
+  CHECK(std::abs(all.squaredNorm() / count - 1) < 6 * std::sqrt(2 / count));
+}
+
 TEST_CASE("a lattice is a grid over the box of the calibration keys", "[methods]") {
   TestHead problem = gaussian_problem({.nq = 30, .nk = 40, .d = 2, .dv = 3}, 0.8);
   problem.calibration.K.col(0) *= 3;

@@ -85,12 +85,19 @@ TEST_CASE("pretrained: replicates read the measured texts, and fitted methods an
     INFO(each.spec());
     CHECK(limits_of(each).replicates == measured);
     CHECK(limits_of(spec_of(model, json.at("heads").at(0), ",text=1")).replicates == 0);
+    const Params repeated = spec_of(model, json.at("heads").at(0), ",repeat=true");
+    CHECK(limits_of(repeated).replicates == 0);
+    CHECK(place_of(repeated).replicate == "draw");
+    CHECK(place_of(repeated).texts == measured);
+    CHECK(contains(misuse_of([&] { limits_of(spec_of(model, json.at("heads").at(0), ",repeat=true,text=1")); }),
+                   "leave one of them out"));
     std::set<double> sums{drawn(each, 0, Purpose::calibration).V.sum()};  // the first tokens may be equal
     for (Index replicate = 0; replicate < measured; ++replicate) {
       const double sum = drawn(each, replicate, Purpose::measured).V.sum();
       sums.insert(sum);
       const Params one = spec_of(model, json.at("heads").at(0), fmt::format(",text={}", replicate));
       CHECK(drawn(one, 5, Purpose::measured).V.sum() == sum);
+      CHECK(drawn(repeated, replicate + 3 * measured, Purpose::measured).V.sum() == sum);
     }
     CHECK(std::ssize(sums) == measured + 1);
   }
