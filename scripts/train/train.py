@@ -112,7 +112,7 @@ def print_lists() -> None:
         print(package)
         for name, module in sorted(entries(package).items()):
             defaults = ",".join(f"{key}={value}" for key, value in getattr(module, "PARAMETERS", {}).items())
-            print(f"  {name + (':' + defaults if defaults else ''):<36}{(module.__doc__ or '').split(chr(10))[0]}")
+            print(f"  {name + (':' + defaults if defaults else ''):<38} {(module.__doc__ or '').split(chr(10))[0]}")
 
 
 def main() -> int:
