@@ -79,7 +79,8 @@ const std::vector<double>& candidates() {
   if (all.size() > 2) return all;
   for (double size = 1.04; size < 1e8; size *= size < 4 ? 1.2 : 3)
     for (const double value : {size, 1 / size, -size, -1 / size}) all.push_back(value);
-  for (double whole = 2; whole <= 64; ++whole) all.push_back(whole);  // ranks
+  for (double whole = 2; whole <= 64; ++whole) all.push_back(whole);          // ranks
+  for (double power = 128; power <= 65536; power *= 2) all.push_back(power);  // of n, for exponents
   return all;
 }
 
