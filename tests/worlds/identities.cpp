@@ -108,7 +108,7 @@ const bool rank_collapse =
           {"By what factor layers of softmax attention alone change the relative residual of the tokens: the trained",
            measured,
            {0.2, 0.2}},
-          {"Through layers of softmax attention, tokens stay farther", holds, {0.2}}}}) &&
+          {"After layers of softmax attention with skip connections and MLPs", holds, {0.5}}}}) &&
     add({"rank-collapse",
          of("residual_composite", [](const Asked& a) { return fallen(a.causal() ? 4 : 1.5, a.place); }),
          {{doubly, refuted}, {below_three, refuted}}});
