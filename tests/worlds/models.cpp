@@ -25,7 +25,7 @@ Numbers predicted(double sign) {
   };
 }
 const std::string output_error = "The larger the error of a replaced head's output",
-                  higher_rank = "Of each method, the heads whose exact attention has the higher effective rank";
+                  higher_rank = "With each method, the byte-level model loses more bits per byte";
 const bool what_predicts_loss =
     add({"what-predicts-loss",
          predicted(1),

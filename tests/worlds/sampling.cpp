@@ -34,7 +34,7 @@ Numbers missed(const Missed& m) {
   };
 }
 
-const std::string promised = "A denominator of vAttention is off", without = "How often a denominator misses",
+const std::string promised = "A denominator of vAttention is off", without = "How many times as often as delta",
                   published = "By the one-sided quantile";
 
 const bool vattention_coverage = add({"vattention-coverage",
@@ -74,7 +74,7 @@ const bool magicpig_against_top_k =
          {{drawn, holds}, {collided, holds, {0.5}}, {broadly, holds, {-1}}}}) &&
     add({"magicpig-against-top-k",
          against_top_k({.oracle = 3, .growth = 1, .magicpig = 2}),
-         {{drawn, refuted}, {collided, refuted, {2}}, {broadly, refuted, {1}}}}) &&
+         {{drawn, not_seen}, {collided, not_seen, {2}}, {broadly, not_seen, {1}}}}) &&
     add({"magicpig-against-top-k", against_top_k({.oracle_elsewhere = 2}), {{drawn, depends}}});
 
 // Errors that are so many times those of a uniform sample of as many keys, and of one method so many more times, and

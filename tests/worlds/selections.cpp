@@ -30,7 +30,7 @@ const bool who_keeps_most_mass =
            return minilm(a) && a.option("score") != "random" ? 1.6 - value : value;
          },
          {{"A score of keys keeps more of the softmax weight", holds},
-          {"How far a head orders the scores", measured, {1, 1, 1, -1, -1, 1, 1}},
+          {"How far one head's order of the scores", measured, {1, 1, 1, -1, -1, 1, 1}},
           {"How far the scores of keys are in the same order", measured, {1}},
           {"How many bits per byte the byte-level model loses", measured},
           {"A budget that the heads of a layer divide", holds, std::vector<double>(4, -0.25)},

@@ -48,7 +48,7 @@ Numbers fast_and_good(double speedup, double error) {
     return {};
   };
 }
-const std::string faster_and_better = "On one CPU thread, on heads and laws of inputs alike, at least one";
+const std::string faster_and_better = "On one CPU thread, on heads of this project's byte-level model";
 const bool quality_speed_memory =
     add({"quality-speed-memory", fast_and_good(2, 0.25), {{faster_and_better, holds, {0.5}}}}) &&
     add({"quality-speed-memory", fast_and_good(4, 0.5), {{faster_and_better, holds, {0.5}}}}) &&
