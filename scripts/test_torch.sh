@@ -25,11 +25,12 @@ if [ "$(cat build/torch/installed.txt 2> /dev/null)" != "${packages[*]} ${alone[
   echo "${packages[*]} ${alone[*]}" > build/torch/installed.txt
 fi
 # NumPy 2 has another layout than Debian's, for which the module is compiled.
-if [ "$(cat build/numpy2/installed.txt 2> /dev/null)" != numpy==2.4.6 ]; then
-  echo "installing numpy==2.4.6 in build/numpy2"
+newer=(numpy==2.4.6 pandas==2.3.3)
+if [ "$(cat build/numpy2/installed.txt 2> /dev/null)" != "${newer[*]}" ]; then
+  echo "installing ${newer[*]} in build/numpy2"
   /usr/bin/python3 -m venv --clear build/numpy2
-  build/numpy2/bin/pip install --quiet --disable-pip-version-check numpy==2.4.6
-  echo numpy==2.4.6 > build/numpy2/installed.txt
+  build/numpy2/bin/pip install --quiet --disable-pip-version-check "${newer[@]}"
+  echo "${newer[*]}" > build/numpy2/installed.txt
 fi
 export ATTNBENCH_PYTHON=$PWD/build/numpy2/bin/python
 build/numpy2/bin/python tests/plugins/python_plugin_test.py build/release AbilitiesTest ParametersTest \
