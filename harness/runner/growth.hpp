@@ -19,8 +19,8 @@ struct GrowthLaw {
   std::string name;
   double least, most;
 };
-// All recipes use the same rule: n and n log n bound an exponent from above, n^2 from below, n^1.5 from both sides, each
-// with 0.2 to spare, because caches may raise linear time by 15 % per doubling (2^0.2), and fixed costs may lower
+// All recipes use the same rule: n and n log n bound an exponent from above, n^2 from below, n^1.5 from both sides,
+// each with 0.2 to spare, because caches may raise linear time by 15 % per doubling (2^0.2), and fixed costs may lower
 // quadratic time as much. From n = 4096 on, n log n grows as n^1.12.
 extern const GrowthLaw linear_growth, n_log_n_growth, n_root_n_growth, n_root_n_growth_at_most, quadratic_growth;
 const std::vector<GrowthLaw>& growth_laws();  // all of them
