@@ -67,9 +67,17 @@ TEST_CASE("a verdict on trained models says when and where their rows were recor
 TEST_CASE("causal models are compared with bidirectional ones by the seeds that both have", "[recipes]") {
   std::string lines;
   const auto add = [&](const std::string& task, const std::vector<int>& seeds) {
-    std::vector<std::string> attentions{
-        "softmax",    "linear",      "linear:features=exp",   "linear:features=relu", "truncated:window=16",
-        "polynomial", "synthesizer", "synthesizer:kind=dense"};
+    std::vector<std::string> attentions{"softmax",
+                                        "linear",
+                                        "linear:features=exp",
+                                        "linear:features=relu",
+                                        "truncated:window=16",
+                                        "polynomial",
+                                        "synthesizer",
+                                        "synthesizer:kind=dense",
+                                        "performer:m=128",
+                                        "reformer:buckets=8,rounds=4,chunk=256",
+                                        "local:window=16"};
     if (task == "masked") attentions.insert(attentions.end(), {"linformer:r=64", "fnet", "vq:codes=64"});
     for (const std::string& attention : attentions)
       for (const int seed : seeds)
