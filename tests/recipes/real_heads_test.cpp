@@ -54,7 +54,7 @@ TEST_CASE("a smoke run takes one head of each model, and the full size all", "[u
   CHECK(heads_of(RecipeSize::smoke, "every").size() == 12);
 }
 
-TEST_CASE("a request on heads of several models keeps within each model's tokens, with 24 draws on a text", "[unit]") {
+TEST_CASE("a request on heads of several models keeps within each model's tokens, with 24 draws", "[unit]") {
   Recipe recipe(RecipeSize::quick);
   for (const RecipeCell& cell : run_on(recipe, "of-three-models", request).all()) {
     const Shape& shape = cell.asked.problem.shape;
@@ -74,8 +74,8 @@ TEST_CASE("a definition ends with the sizes of its cells, and with what replicat
   one.n = {1024};
   CHECK(settings_in_words(run_on(recipe, "of-three-models", one)) ==
         "12 heads of the byte-level model (n = 1024, d = 64, causal, 32 texts); 6 heads of MiniLM (n = 512, d = 32, "
-        "bidirectional, 24 draws of the method on one text); 3 heads of Whisper's encoder (n = 1024, d = 64, "
-        "bidirectional, 24 draws of the method on one text)");
+        "bidirectional, 24 draws of the method, on 8 texts in turn); 3 heads of Whisper's encoder (n = 1024, d = 64, "
+        "bidirectional, 24 draws of the method, on 2 texts in turn)");
   const auto words = [&](const RunRequest& asked) { return settings_in_words(recipe.run(asked)); };
   CHECK(words({.experiment = "kernel-error:draws=64,pairs=1",
                .methods = {"performer:m=4"},
