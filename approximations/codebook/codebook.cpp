@@ -114,6 +114,8 @@ Matrix<double> learn_codebook(const Draw& draw) {
   return K;
 }
 
+bool codes_are_learnt(const Params& params) { return params.text("codebook") != "normal"; }
+
 Index expected_codes(const Params& params, const Shape& shape) {
   return params.text("codebook") == "keys" ? shape.nk : params.integer("codes");
 }

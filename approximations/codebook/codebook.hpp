@@ -16,6 +16,7 @@ std::vector<Parameter> codebook_parameters();
 // The codebook of these parameters, c x d: the injected tensor "codebook", or one learnt from the calibration head's
 // keys with its own random stream, so that methods with the same number of codes share it.
 Matrix<double> learn_codebook(const Draw& draw);
+bool codes_are_learnt(const Params& params);  // of a calibration head
 
 // The largest number of codes, for cost and memory, which are computed before any draw. A calibration head has the
 // same length as the head.

@@ -85,7 +85,7 @@ const bool registered = add(method<SoftVectorQuantised>({
           return Work{.flops = 2 * (nq + nk) * c * static_cast<double>(shape.d + shape.dv + 1),
                       .exps = (nq + 2 * nk) * c};
         },
-    .fitted = [](const Params&) { return true; },
+    .fitted = codes_are_learnt,
     .caveats = codebook_caveats,
 }));
 

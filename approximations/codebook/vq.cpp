@@ -168,7 +168,7 @@ const bool registered = add(method<VectorQuantised>({
                                2 * nq * c * static_cast<double>(shape.d + shape.dv + 1),
                       .exps = nq * c};
         },
-    .fitted = [](const Params&) { return true; },
+    .fitted = codes_are_learnt,
     .caveats = codebook_caveats,
 }));
 
