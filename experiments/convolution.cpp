@@ -22,9 +22,9 @@ void refuse_impossible_sizes(const Cell& cell) {
         fmt::format("convolution: expected as many queries as keys, and at least {} for a kernel of {}; {} "
                     "queries and {} keys were given",
                     width, width, shape.nq, shape.nk));
-  if (shape.d != 2)
+  if (shape.d < 2)
     throw Misuse(
-        fmt::format("convolution: positions are queries and keys of two channels; expected -d 2, and {} was "
+        fmt::format("convolution: positions are queries and keys of two channels; expected -d 2 or more, and {} was "
                     "given",
                     shape.d));
 }
@@ -36,13 +36,13 @@ void measure(const Task& task, Recorder& record) {
   const Matrix<double> values = draw_cell_head(cell, task.replicate, 0, Purpose::measured).V;
   const auto method = task.method<double>(0, task.replicate);
   Generator generator = Streams(cell.seed).stream("convolution", task.replicate);
-  Matrix<double> Q(n, 2), K(n, 2), head(n, values.cols());
-  for (Index j = 0; j < n; ++j) K.row(j) << static_cast<double>(j), static_cast<double>(j * j);
+  Matrix<double> Q = Matrix<double>::Zero(n, cell.problem.shape.d), K = Q, head(n, values.cols());
+  for (Index j = 0; j < n; ++j) K.row(j).head(2) << static_cast<double>(j), static_cast<double>(j * j);
   const Index inner = n - 2 * radius;
   Matrix<double> heads = Matrix<double>::Zero(inner, values.cols()), convolved = heads;
   for (Index shift = -radius; shift <= radius; ++shift) {
     const Matrix<double> weights = standard_normal(generator, values.cols(), values.cols());
-    for (Index i = 0; i < n; ++i) Q.row(i) << 2 * alpha * static_cast<double>(i + shift), -alpha;
+    for (Index i = 0; i < n; ++i) Q.row(i).head(2) << 2 * alpha * static_cast<double>(i + shift), -alpha;
     method->attend({Q, K, values}, cell.problem.shape.mask, task.context, head);
     require_finite<double>(head, "output");
     heads += head.middleRows(radius, inner) * weights;

@@ -58,6 +58,7 @@ TEST_CASE("reach: queries and keys are the same tokens", "[unit]") {
 TEST_CASE("convolution: a head for each tap computes it to what the other tokens weigh", "[unit]") {
   const Shape shape{.nq = 40, .nk = 40, .d = 2, .dv = 3};
   CHECK(difference("convolution:alpha=40", "softmax", shape) < 1e-14);
+  CHECK(difference("convolution:alpha=40", "softmax", {.nq = 40, .nk = 40, .d = 5, .dv = 3}) < 1e-14);
   // A neighbour has the weight exp(-alpha), on both sides.
   const double weight = std::exp(-10.0), off = difference("convolution:alpha=10", "softmax", shape);
   CHECK(off > 0.5 * weight);
@@ -70,7 +71,7 @@ TEST_CASE("convolution: positions have two channels, and kernels fit", "[unit]")
   const auto refused = [](const std::string& experiment, Shape shape, const char* expected) {
     CHECK(misuse_of([&] { measured(double_cell(experiment, "softmax", shape)); }).find(expected) != std::string::npos);
   };
-  refused("convolution", {.nq = 40, .nk = 40, .d = 4, .dv = 3}, "expected -d 2");
+  refused("convolution", {.nq = 40, .nk = 40, .d = 1, .dv = 3}, "expected -d 2 or more");
   refused("convolution:radius=20", {.nq = 40, .nk = 40, .d = 2, .dv = 3}, "at least 41");
   refused("convolution", {.nq = 40, .nk = 41, .d = 2, .dv = 3}, "40 queries and 41 keys");
 }
