@@ -4,57 +4,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstdint>
 
 #include "harness/errors/error.hpp"
 #include "harness/experiment/experiment.hpp"
+#include "harness/linalg/products.hpp"
 
 namespace attnbench::reach_experiment {
 namespace {
 
-// A square matrix of zeros and ones, 64 entries of a row in a word.
-class Connections {
- public:
-  // Token i hears itself, and token j where A_ij is not 0.
-  explicit Connections(const Matrix<double>& A) : n_(A.rows()), words_(Words::Zero(n_, (n_ + 63) / 64)) {
-    for (Index i = 0; i < n_; ++i)
-      for (Index j = 0; j < n_; ++j)
-        if (i == j || A(i, j) != 0) words_(i, j / 64) |= std::uint64_t(1) << (j % 64);
-  }
+// Matrices of zeros and ones: 1 where token i hears token j.
+using Connections = Matrix<double>;
 
-  bool connect(Index i, Index j) const { return (words_(i, j / 64) >> (j % 64) & 1) != 0; }
+Connections ones_of(const Matrix<double>& A) { return (A.array() != 0).cast<double>(); }
 
-  // One layer more: i hears all that those tokens heard which it hears in this layer.
-  Connections before(const Connections& layer) const {
-    Connections all = *this;
-    for (Index i = 0; i < n_; ++i)
-      for (Index j = 0; j < n_; ++j)
-        if (layer.connect(i, j))
-          for (Index w = 0; w < words_.cols(); ++w) all.words_(i, w) |= words_(j, w);
-    return all;
-  }
-
-  Index pairs() const {
-    Index all = 0;
-    for (const std::uint64_t word : words_.reshaped()) all += std::popcount(word);
-    return all;
-  }
-
-  Index farthest() const {
-    Index most = 0;
-    for (Index i = 0; i < n_; ++i)
-      for (Index j = 0; j < n_; ++j)
-        if (connect(i, j)) most = std::max(most, std::abs(i - j));
-    return most;
-  }
-
- private:
-  using Words = Eigen::Matrix<std::uint64_t, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-  Index n_;
-  Words words_;
-};
+double farthest_of(const Connections& heard) {
+  Index most = 0;
+  for (Index i = 0; i < heard.rows(); ++i)
+    for (Index j = 0; j < heard.cols(); ++j)
+      if (heard(i, j) != 0) most = std::max(most, std::abs(i - j));
+  return static_cast<double>(most);
+}
 
 void refuse_other_queries(const Cell& cell) {
   const Shape& shape = cell.problem.shape;
@@ -66,19 +35,22 @@ void refuse_other_queries(const Cell& cell) {
 void measure(const Task& task, Recorder& record) {
   const Shape& shape = task.cell.problem.shape;
   const Index layers = task.cell.experiment.integer("layers");
-  const Connections layer(task.applied().attention);
-  Index visible = 0;
-  for (Index i = 0; i < shape.nq; ++i) visible += shape.mask.visible(i, shape.nk);
+  Connections layer = ones_of(task.applied().attention);
+  layer.diagonal().setOnes();  // the skip connection
+  double visible = 0;
+  for (Index i = 0; i < shape.nq; ++i) visible += static_cast<double>(shape.mask.visible(i, shape.nk));
   std::vector<double> numbers, shares, farthest;
   Index to_all = layers + 1;
-  Connections heard = layer;
+  Connections heard = layer, further(layer.rows(), layer.cols());
   for (Index l = 1; l <= layers; ++l) {
-    if (l > 1) heard = heard.before(layer);
-    const Index pairs = heard.pairs();
-    if (pairs == visible) to_all = std::min(to_all, l);
+    if (l > 1) {  // i hears all that those tokens heard which it hears in this layer
+      multiply<double>(task.context, layer, heard, further);
+      heard = ones_of(further);
+    }
+    if (heard.sum() == visible) to_all = std::min(to_all, l);
     numbers.push_back(static_cast<double>(l));
-    shares.push_back(static_cast<double>(pairs) / static_cast<double>(visible));
-    farthest.push_back(static_cast<double>(heard.farthest()));
+    shares.push_back(heard.sum() / visible);
+    farthest.push_back(farthest_of(heard));
   }
   record.scalar("layers_to_all", "1", static_cast<double>(to_all));
   record.scalar("farthest_at_last", "tokens", farthest.back());
@@ -93,7 +65,7 @@ const bool registered = add(ExperimentEntry{
              .formula = "pairs (i, j) with (I + [A != 0])^L_ij > 0, over the pairs that the mask lets meet",
              .reference = "Child et al. 2019, arXiv:1904.10509, section 4.2; Beltagy et al. 2020, arXiv:2004.05150, "
                           "section 3.1",
-             .cost = "n^3 / 64 bit operations per layer"},
+             .cost = "n^3 products per layer"},
     .parameters = {Parameter::integer("layers", 8, "L: layers of the same pattern", 1, 1024)},
     .metrics = {{"layers_to_all", "1",
                  "the least number of layers after which each pair that the mask lets meet is connected; L + 1 if L "
@@ -104,7 +76,7 @@ const bool registered = add(ExperimentEntry{
                 {"farthest", "tokens", "max |i - j| over the pairs that so many layers connect", {}, "farthest pair"}},
     .headline = {.metric = "layers_to_all", .label = "layers until every pair is connected"},
     .check = refuse_other_queries,
-    .bytes = [](const Cell& cell) { return 2 * matrix_bytes(cell); },
+    .bytes = [](const Cell& cell) { return 4 * matrix_bytes(cell); },
     .run = measure,
 });
 

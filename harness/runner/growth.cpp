@@ -121,14 +121,6 @@ Samples exponents(const Cells& curve, const std::string& metric, const std::stri
 
 Index length_of(const Cells& one) { return one.all().front().run.problem.shape.nk; }
 
-Cells last_three(const Cells& curve) {
-  const auto lengths = by_length(curve);
-  const size_t count = lengths.size();
-  Cells last = lengths[count - 1];
-  for (size_t i = count - std::min<size_t>(count, 3); i + 1 < count; ++i) last = last + lengths[i];
-  return last;
-}
-
 std::vector<Cells> by_length(const Cells& curve) {
   std::vector<Index> lengths;
   for (const RecipeCell& cell : curve.all()) lengths.push_back(cell.run.problem.shape.nk);

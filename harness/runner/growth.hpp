@@ -34,9 +34,6 @@ Judgement growth(Statement statement, const GrowthLaw& law, const std::vector<Cu
 // The least-squares exponent of a curve in a column, one per block of turns, or per replicate that all cells have.
 Samples exponents(const Cells& curve, const std::string& metric = "seconds", const std::string& along = "n");
 
-// The last three lengths, from which a figure's legend gets its exponent.
-Cells last_three(const Cells& curve);
-
 // The curve's cells in order of increasing n.
 std::vector<Cells> by_length(const Cells& curve);
 Index length_of(const Cells& one);

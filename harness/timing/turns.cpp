@@ -179,11 +179,9 @@ std::vector<Metric> turn_metrics() {
                 "times faster than softmax", "log2"}),
       by_block(
           {"disturbed", "1",
-           "1 where something else may have slowed that block's turn: it had the processor (one thread, its "
-           "processor time "
-           "below 95 % of the wall time; several, one was preempted), or kept a quarter of another core busy, or the "
-           "turn took "
-           "15 % longer than the fastest quarter of the cell's turns"}),
+           "1 where something else may have slowed that block's turn: it had the processor (one thread, its processor "
+           "time below 95 % of the wall time; several, one was preempted), or kept a quarter of another core busy, or "
+           "the turn took 15 % longer than the fastest quarter of the cell's turns"}),
       {"iterations", "1", "calls in a turn"},
       {"conversion_seconds", "s",
        "methods in Python: time per call to make views and copy results, which `seconds` excludes"},

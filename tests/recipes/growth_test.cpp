@@ -34,11 +34,6 @@ class Timed {
     recipe_.judge(growth({"growth"}, law, {{"linear", cells_}}));
     return recipe_.verdicts(measurements_).back().finding;
   }
-  std::vector<Index> lengths_of_exponent() const {
-    std::vector<Index> lengths;
-    for (const Cells& one : by_length(last_three(cells_))) lengths.push_back(length_of(one));
-    return lengths;
-  }
   double crossing() {
     recipe_.read(measurements_);
     std::vector<double> n, speedups;
@@ -94,7 +89,6 @@ TEST_CASE("the exponent is of all lengths of a curve", "[unit]") {
   const auto bent = [] { return Timed([](double n) { return std::min(n, 512.0) * std::min(n, 512.0); }); };
   CHECK(has(bent().grows(n_root_n_growth), "linear, exponent: 1.4 ("));
   CHECK(has(bent().grows(n_root_n_growth), "; FLOPs of linear n^"));
-  CHECK(bent().lengths_of_exponent() == std::vector<Index>{256, 512, 1024});  // of a figure's legend
 }
 
 TEST_CASE("a curve whose turns were mostly disturbed says so", "[unit]") {
