@@ -47,9 +47,9 @@ TEST_CASE("a smoke run takes one head of each model, and the full size all", "[u
   CHECK(heads_of(RecipeSize::quick, "telling") ==
         std::set<std::string>{"model:layer=0,head=2", "model:head=0", "model:layer=1"});
   CHECK(heads_of(RecipeSize::quick, "pretrained") ==
-        std::set<std::string>{"pretrained:layer=0,head=2,text=0", "pretrained:layer=5,head=4,text=0",
-                              "pretrained:model=whisper-encoder,layer=0,head=4,text=0",
-                              "pretrained:model=whisper-encoder,layer=2,head=5,text=0"});
+        std::set<std::string>{"pretrained:layer=0,head=2,repeat=true", "pretrained:layer=5,head=4,repeat=true",
+                              "pretrained:model=whisper-encoder,layer=0,head=4,repeat=true",
+                              "pretrained:model=whisper-encoder,layer=2,head=5,repeat=true"});
   CHECK(heads_of(RecipeSize::full, "of-three-models").size() == 12 + 6 + 3);
   CHECK(heads_of(RecipeSize::smoke, "every").size() == 12);
 }
