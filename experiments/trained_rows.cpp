@@ -25,7 +25,7 @@ TrainedRow row_of(const nlohmann::json& line) {
                  .redraw = settings.at("redraw"),
                  .seed = settings.at("seed"),
                  .n = settings.at("context"),
-                 .d = settings.at("head_size"),
+                 .d = settings.value("key_size", settings.at("head_size").get<Index>()),
                  .causal = settings.at("causal"),
                  .done = line.at("ending") == "done",
                  .reason = line.at("reason"),

@@ -16,7 +16,7 @@ struct TrainedRow {
   std::string task, method;  // method: its canonical spec
   Index redraw = 0;          // steps between draws of random features; 0: one draw
   Index seed = 1;
-  Index n = 0, d = 0;  // tokens, and width of a head
+  Index n = 0, d = 0;  // tokens, and width of q and k
   bool causal = false;
   bool done = false;
   std::string reason;  // why it is not done

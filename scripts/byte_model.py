@@ -17,10 +17,16 @@ class Sizes:
     heads: int = 3
     head_size: int = 64
     context: int = 1024
+    key_size: int | None = None  # of q and k; None: head_size, that of v
 
     @property
     def width(self) -> int:
         return self.heads * self.head_size
+
+    @property
+    def keys(self) -> int:
+        """The width of q and k in a head."""
+        return self.key_size or self.head_size
 
 
 class Attention(nn.Module):
@@ -29,14 +35,14 @@ class Attention(nn.Module):
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
         self.sizes = sizes
-        self.qkv = nn.Linear(sizes.width, 3 * sizes.width, bias=False)
+        self.parts = [sizes.heads * sizes.keys, sizes.heads * sizes.keys, sizes.width]
+        self.qkv = nn.Linear(sizes.width, sum(self.parts), bias=False)
         self.out = nn.Linear(sizes.width, sizes.width, bias=False)
 
     def heads(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """q, k, v of shape [b, heads, n, head_size]; q and k rotated, not scaled."""
-        b, n, _ = x.shape
-        qkv = self.qkv(x).view(b, n, 3, self.sizes.heads, self.sizes.head_size)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        """q, k and v of shape [b, heads, n, keys], the same and [b, heads, n, head_size]; q and k rotated, not scaled."""
+        parts = self.qkv(x).split(self.parts, dim=-1)
+        q, k, v = (part.unflatten(-1, (self.sizes.heads, -1)).transpose(1, 2) for part in parts)
         return rotate(q), rotate(k), v
 
     def forward(self, x: Tensor, seen: Tensor | None, causal: bool) -> Tensor:

@@ -125,9 +125,8 @@ Judged judged(const Region& region, const Bound& wanted) {
   if (below == all) return Judged::holds;
   if (above == all) return Judged::fails;
   if (equal == all) return Judged::equal;
-  if (below > 0 && below + above + equal == all) return Judged::mixed;
-  if (above + equal == all) return Judged::fails;
-  return below > 0 && above > 0 ? Judged::mixed : Judged::undecided;
+  if (above + equal == 0) return Judged::undecided;
+  return below > 0 ? Judged::mixed : Judged::fails;  // one that fails is enough, whatever the undecided ones say
 }
 
 // The value of a region on an axis: its least if some comparison must hold, otherwise its greatest.

@@ -132,7 +132,7 @@ std::string rule_in_words(const Judgement& judgement) {
       return fmt::format("{}; holds if every sample is at most {}", numbers,
                          count > 0 && judgement.numbers[0].bounds ? "its bound" : fmt::format("{:g}", rule.bound));
     default:
-      return numbers + ", which are reported; nothing is decided";
+      return numbers + (count == 1 ? ", which is" : ", which are") + " reported; nothing is decided";
   }
 }
 

@@ -60,7 +60,7 @@ def record_rows(results: Path, rows: list[dict[str, Any]]) -> None:
             {settings["attention"]: {settings["seed"] - 1: values}},
             input=f"trained:task={settings['task']}",
             n=settings["context"],
-            d=settings["head_size"],
+            d=settings.get("key_size", settings["head_size"]),
             causal=settings["causal"],
             results=results,
         )

@@ -15,14 +15,14 @@ TOLERANCE = 1e-8
 
 @torch.no_grad()
 def captured(model: ByteModel, tokens: Tensor) -> list[dict[str, NDArray[np.float64]]]:
-    """q and k (not scaled), v and the mixed values of every layer for one text, [heads, n, head_size] each, computed in
+    """q and k (not scaled), v and the mixed values of every layer for one text, [heads, n, width] each, computed in
     double from the hidden states of the model."""
     kept: list[dict[str, NDArray[np.float64]]] = []
     x = model.embedding(tokens[None])
     for layer in model.layers:
         attention = layer.attention
         q, k, v = attention.heads(layer.attention_norm(x))
-        scale = attention.sizes.head_size**-0.25
+        scale = attention.sizes.keys**-0.25
         mixed = attention.mixing(q * scale, k * scale, v)
         kept.append({name: each[0].numpy() for name, each in (("q", q), ("k", k), ("v", v), ("mixed", mixed))})
         x = layer(x, None, model.causal)

@@ -31,7 +31,7 @@ class Place:
     """The place of an attention in a model: the heads of one layer, and the n tokens that they see."""
 
     heads: int
-    head_size: int
+    head_size: int  # of q and k
     n: int
     causal: bool
 
@@ -44,7 +44,7 @@ class Place:
 class Mixing(nn.Module):
     """Attention of the heads of one layer.
 
-    forward: q, k and v of shape [batch, heads, n, head_size] to the same shape; q and k are times head_size^-1/4.
+    forward: q and k of shape [batch, heads, n, head_size], times head_size^-1/4, and v of any width, to the shape of v.
     """
 
     gain = 1.0  # how much larger its outputs are than averages of values: the model begins with smaller output weights

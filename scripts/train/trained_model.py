@@ -18,7 +18,7 @@ class MixedHeads(Heads):
 
     def forward(self, x: Tensor, seen: Tensor | None, causal: bool) -> Tensor:
         q, k, v = (each.to(self.out.weight.dtype) for each in self.heads(x))
-        scale = self.sizes.head_size**-0.25
+        scale = self.sizes.keys**-0.25
         with torch.autocast(x.device.type, enabled=False):
             mixed = self.mixing(q * scale, k * scale, v)
         return self.out(mixed.transpose(1, 2).reshape(x.shape))
@@ -32,7 +32,7 @@ def build(sizes: Sizes, causal: bool, attention: Attention, seed: int) -> ByteMo
     """Random weights; those that two attentions have in common are equal. Raises Refused."""
     torch.manual_seed(seed)
     model = ByteModel(sizes, causal)
-    place = Place(sizes.heads, sizes.head_size, sizes.context, causal)
+    place = Place(sizes.heads, sizes.keys, sizes.context, causal)
     for layer in model.layers:
         old, mixing = layer.attention, attention.make(place)
         layer.attention = MixedHeads(sizes, mixing)

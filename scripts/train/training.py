@@ -55,7 +55,7 @@ class Run:
             "weights": self.task.origin,
             "precision": "float32",
             **dataclasses.asdict(schedule),
-            **dataclasses.asdict(sizes),
+            **{name: size for name, size in dataclasses.asdict(sizes).items() if size is not None},
         }
 
 

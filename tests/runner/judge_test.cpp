@@ -92,6 +92,10 @@ TEST_CASE("below where: few regions are named, many are counted", "[unit]") {
   CHECK(mixed.ruling == Ruling::depends);
   CHECK(mixed.region == "holds at a; fails at b; undecided at c");
   CHECK(below_where(1, {region("a", 2, 3), region("b", 0.5, 2)}).ruling == Ruling::open);
+  // "all lie below" is false if one lies above, whatever the others do
+  CHECK(below_where(1, {{"a", {compared(2, 3), compared(0.5, 2)}}}).ruling == Ruling::refuted);
+  CHECK(below_where(1, {{"a", {compared(0.1, 0.2), compared(0.5, 2)}}}).ruling == Ruling::open);
+  CHECK(below_where(1, {{"a", {compared(0.1, 0.2), compared(2, 3), compared(0.5, 2)}}}).ruling == Ruling::depends);
   std::vector<Region> heads;
   for (int i = 0; i < 12; ++i)
     heads.push_back(region(fmt::format("layer 0, head {}", i), i < 7 ? 0.1 : 2, i < 7 ? 0.2 : 3));
@@ -125,6 +129,7 @@ TEST_CASE("what is equal within a factor is decided, and counts as not less", "[
       open{"open", {compared(0.5, 0.6), compared(0.8, 1.09)}};
   CHECK(judged({in_part}).region == "holds for some comparisons at part");
   CHECK(judged({not_less}).ruling == Ruling::refuted);
+  CHECK(judged({{"one", {compared(0.91, 1.09), compared(0.8, 1.2)}}}).ruling == Ruling::refuted);
   CHECK(judged({open}).ruling == Ruling::open);
 
   const auto above = [](const std::vector<Region>& regions) { return above_where(1, regions, {}, 1.1); };

@@ -8,7 +8,6 @@ from task import Batch, Schedule, Task
 from texts import held_out_texts, windows
 
 NAME = "bytes"
-SIZES = Sizes(layers=2, heads=4, head_size=32, context=256)
 
 
 def next_bytes(texts: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Batch:
@@ -22,13 +21,18 @@ def held_out(context: int) -> Batch:
     return next_bytes(texts[:, first : first + context + 1])
 
 
-def task() -> Task:
+def task_named(name: str, sizes: Sizes, schedule: Schedule) -> Task:
     return Task(
-        name=NAME,
+        name=name,
         summary="the next byte of a held-out text",
         causal=True,
-        sizes=SIZES,
-        schedule=Schedule(steps=600, batch=8, learning_rate=8e-3, every=50),
-        batch=lambda count, generator: next_bytes(windows(count, SIZES.context + 1, generator)),
-        held_out=lambda: held_out(SIZES.context),
+        sizes=sizes,
+        schedule=schedule,
+        batch=lambda count, generator: next_bytes(windows(count, sizes.context + 1, generator)),
+        held_out=lambda: held_out(sizes.context),
     )
+
+
+def task() -> Task:
+    sizes = Sizes(layers=2, heads=4, head_size=32, context=256)
+    return task_named(NAME, sizes, Schedule(steps=600, batch=8, learning_rate=8e-3, every=50))

@@ -9,31 +9,35 @@ from task import Batch, Schedule, Task
 from texts import held_out_texts, windows
 
 NAME = "masked"
-SIZES = Sizes(layers=2, heads=4, head_size=32, context=256)
 
 
-def batch(count: int, generator: np.random.Generator) -> Batch:
-    texts = windows(count, SIZES.context, generator)
+def batch(count: int, context: int, generator: np.random.Generator) -> Batch:
+    texts = windows(count, context, generator)
     read, counts = corrupted(texts, generator)
     return Batch(read, texts, counts)
 
 
-def held_out() -> Batch:
+def held_out(context: int) -> Batch:
     """The middle of each text."""
     texts = held_out_texts()
-    first = (texts.shape[1] - SIZES.context) // 2
-    texts = texts[:, first : first + SIZES.context]
+    first = (texts.shape[1] - context) // 2
+    texts = texts[:, first : first + context]
     read, counts = masked_texts(texts)
     return Batch(read, texts, counts)
 
 
-def task() -> Task:
+def task_named(name: str, sizes: Sizes, schedule: Schedule) -> Task:
     return Task(
-        name=NAME,
+        name=name,
         summary="the bytes in masked runs of a held-out text",
         causal=False,
-        sizes=SIZES,
-        schedule=Schedule(steps=600, batch=8, learning_rate=8e-3, every=50),
-        batch=batch,
-        held_out=held_out,
+        sizes=sizes,
+        schedule=schedule,
+        batch=lambda count, generator: batch(count, sizes.context, generator),
+        held_out=lambda: held_out(sizes.context),
     )
+
+
+def task() -> Task:
+    sizes = Sizes(layers=2, heads=4, head_size=32, context=256)
+    return task_named(NAME, sizes, Schedule(steps=600, batch=8, learning_rate=8e-3, every=50))

@@ -1,0 +1,12 @@
+"""The task small-bytes for a model whose queries and keys have 64 channels, and whose values have 16."""
+
+from __future__ import annotations
+
+from task import Task
+from tasks.small_bytes import with_keys
+
+NAME = "key-size-64"
+
+
+def task() -> Task:
+    return with_keys(NAME, 64)
