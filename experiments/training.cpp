@@ -73,10 +73,8 @@ Index recorded(const std::vector<Cell>& cells) {
   return seeds;
 }
 
-// How many of the three seeds the cells have, when and where the rows of their tasks were recorded, and how to train
-// one.
+// How many seeds the cells have, when and where the rows of their tasks were recorded, and how to train one.
 std::string as_recorded(const std::vector<Cell>& cells, Index seeds) {
-  constexpr Index grid_seeds = 3;  // of scripts/train/grid.json
   std::set<std::string> tasks, days, processors, versions;
   for (const Cell& cell : cells) tasks.insert(task_of(cell));
   size_t rows = 0;
@@ -90,7 +88,7 @@ std::string as_recorded(const std::vector<Cell>& cells, Index seeds) {
   const std::string command =
       fmt::format("scripts/train/train.py --task {} --attention softmax trains one", *tasks.begin());
   if (rows == 0) return fmt::format("no row is recorded yet: not decided ({})", command);
-  return fmt::format("{} of {} seeds, {} recorded rows, trained {} on {} with PyTorch {} ({})", seeds, grid_seeds, rows,
+  return fmt::format("{} seed{}, {} recorded rows, trained {} on {} with PyTorch {} ({})", seeds, seeds == 1 ? "" : "s", rows,
                      days.size() == 1 ? *days.begin() : fmt::format("from {} to {}", *days.begin(), *days.rbegin()),
                      fmt::join(processors, ", "), fmt::join(versions, ", "), command);
 }

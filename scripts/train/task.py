@@ -22,6 +22,7 @@ class Batch:
     read: NDArray[np.int64]
     meant: NDArray[np.int64]
     counts: NDArray[np.bool_]
+    pieces: int = 1  # of texts to hold out: so many rows after one another are one text
 
 
 @dataclasses.dataclass(frozen=True)

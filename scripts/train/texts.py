@@ -14,6 +14,7 @@ from byte_corpus import KINDS, Corpus, NoPackage, read_corpus
 from held_out_texts import candidates, choose_texts, tensor_of
 from mixing import Refused
 from numpy.typing import NDArray
+from task import Batch
 
 MODEL = Path(__file__).resolve().parents[2] / "harness/inputs/model"
 
@@ -57,6 +58,15 @@ def windows(count: int, length: int, generator: np.random.Generator) -> NDArray[
     """[count, length] bytes from anywhere in the training texts."""
     drawn: NDArray[np.int64] = train_byte_lm.windows(training_texts(), length, count, generator).numpy()
     return drawn
+
+
+def pieces(texts: Batch, length: int) -> Batch:
+    """Texts cut into as many pieces of a length as they have; bytes left over at their ends are dropped."""
+    number = texts.read.shape[1] // length
+    read, meant, counts = (
+        each[:, : number * length].reshape(-1, length) for each in (texts.read, texts.meant, texts.counts)
+    )
+    return Batch(read, meant, counts, number)
 
 
 @functools.cache

@@ -89,15 +89,17 @@ def device_of(model: ByteModel) -> torch.device:
 @torch.no_grad()
 def evaluate(model: ByteModel, held_out: Batch) -> Held:
     model.eval()
-    bits, right = [], []
+    bits, counted, right = [], [], []
     for first in range(0, len(held_out.read), EVALUATED_AT_ONCE):
         read, meant, counts = tensors(held_out, slice(first, first + EVALUATED_AT_ONCE), device_of(model))
         logits = model(read)
         losses = functional.cross_entropy(logits.transpose(1, 2), meant, reduction="none").double() / math.log(2)
-        bits.append((losses * counts).sum(1) / counts.sum(1))
+        bits.append((losses * counts).sum(1))
+        counted.append(counts.sum(1))
         right.append((logits.argmax(-1) == meant)[counts])
     model.train()
-    return Held(torch.cat(bits).cpu().numpy(), torch.cat(right).double().mean().item())
+    total, number = (torch.cat(each).view(-1, held_out.pieces).sum(1) for each in (bits, counted))
+    return Held((total / number).cpu().numpy(), torch.cat(right).double().mean().item())
 
 
 def loss_of(model: ByteModel, batch: Batch) -> Tensor:

@@ -173,7 +173,7 @@ class Tasks(unittest.TestCase):
     def test_recorded_rows_are_of_the_grid_and_of_its_settings_today(self) -> None:
         runs = program.grid_of(json.loads((ROOT / "scripts/train/grid.json").read_text()))
         settings = [run.settings() for run in runs]
-        self.assertEqual(len(settings), 123)
+        self.assertEqual(len(settings), 242)
         recorded = [row["settings"] for row in collect.recorded_rows(collect.RECORDED)]
         self.assertGreater(len(recorded), 50)
         for row in recorded:
@@ -185,6 +185,8 @@ class Tasks(unittest.TestCase):
             ("associative_recall", "recall"),
             ("learning_curves", "bytes"),
             ("learning_curves", "masked"),
+            ("learning_curves", "small-bytes"),
+            ("learning_curves", "small-masked"),
             ("transfer_and_recovery", "recovery"),
         ):
             text = " ".join((ROOT / f"experiments/recipes/{recipe}.toml").read_text().split())

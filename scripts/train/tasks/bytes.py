@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from byte_model import Sizes
 from task import Batch, Schedule, Task
@@ -14,14 +16,14 @@ def next_bytes(texts: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Batch:
     return Batch(texts[:, :-1], texts[:, 1:], np.ones(texts[:, 1:].shape, bool))
 
 
-def held_out(context: int) -> Batch:
+def middle(context: int) -> Batch:
     """The middle of each text."""
     texts = held_out_texts()
     first = (texts.shape[1] - context - 1) // 2
     return next_bytes(texts[:, first : first + context + 1])
 
 
-def task_named(name: str, sizes: Sizes, schedule: Schedule) -> Task:
+def task_named(name: str, sizes: Sizes, schedule: Schedule, held_out: Callable[[int], Batch] = middle) -> Task:
     return Task(
         name=name,
         summary="the next byte of a held-out text",

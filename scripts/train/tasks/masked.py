@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from byte_model import Sizes
 from masked_bytes import corrupted, masked_texts
@@ -17,7 +19,7 @@ def batch(count: int, context: int, generator: np.random.Generator) -> Batch:
     return Batch(read, texts, counts)
 
 
-def held_out(context: int) -> Batch:
+def middle(context: int) -> Batch:
     """The middle of each text."""
     texts = held_out_texts()
     first = (texts.shape[1] - context) // 2
@@ -26,7 +28,7 @@ def held_out(context: int) -> Batch:
     return Batch(read, texts, counts)
 
 
-def task_named(name: str, sizes: Sizes, schedule: Schedule) -> Task:
+def task_named(name: str, sizes: Sizes, schedule: Schedule, held_out: Callable[[int], Batch] = middle) -> Task:
     return Task(
         name=name,
         summary="the bytes in masked runs of a held-out text",

@@ -8,7 +8,7 @@ import hashlib
 import torch
 from byte_model import Sizes
 from task import Schedule, Task
-from tasks.bytes import held_out, next_bytes
+from tasks.bytes import middle, next_bytes
 from texts import MODEL, content_of, read_halves, windows
 from torch import Tensor
 
@@ -34,7 +34,7 @@ def task() -> Task:
         sizes=SIZES,
         schedule=Schedule(steps=200, batch=4, learning_rate=1e-3, every=25),
         batch=lambda count, generator: next_bytes(windows(count, SIZES.context + 1, generator)),
-        held_out=lambda: held_out(SIZES.context),
+        held_out=lambda: middle(SIZES.context),
         weights=weights,
         origin=hashlib.sha256(content_of(WEIGHTS)).hexdigest()[:16],
     )
