@@ -44,8 +44,12 @@ const bool error_propagation =
          },
          {{"With an approximation of attention in every layer", holds, {0.25, 0.25, 0.25, 0.125, 0.125}},
           {"With trigonometric features in every causal layer", holds, {0.5}},
-          {"By what factor orthogonal vectors in place of independent", measured, {0.25}},
-          {"How large the error of the hidden state after all layers", measured, {3}}}}) &&
+          {"By what factor the error of the hidden state after 4 layers of the trained", measured, {0.25}},
+          {"By what factor the error of the hidden state after 4 layers of the untrained", measured, {0.25}},
+          {"By what factor the error of the hidden state after 8 layers of random weights", measured, {0.25}},
+          {"How large the error of the hidden state after 4 layers of the trained", measured, {3}},
+          {"How large the error of the hidden state after 4 layers of the untrained", measured, {3}},
+          {"How large the error of the hidden state after 8 layers of random weights", measured, {3}}}}) &&
     add({"error-propagation",
          of("output_error",
             [](const Asked& a) {
@@ -74,7 +78,7 @@ const bool mixers_depth =
          {{"Through layers of random Synthesizer mixing alone", refuted, {3}}}});
 
 const std::string doubly = "Without mask and positions, layers of softmax attention alone",
-                  below_three = "With a causal mask or rotary positions";
+                  below_two = "With a causal mask or rotary positions";
 const bool rank_collapse =
     add({"rank-collapse",
          [](const Asked& a) -> Answer {
@@ -88,7 +92,7 @@ const bool rank_collapse =
            return alone(a) ? 0.1 : 0.5;
          },
          {{doubly, holds, {3}},
-          {below_three, holds, {1}},
+          {below_two, holds, {1}},
           {"In what share of draws softmax attention alone", measured, {0.5, 0.25}},
           {"By what factor layers of softmax attention alone change the relative residual of the tokens: random layers "
            "without a mask",
@@ -111,7 +115,7 @@ const bool rank_collapse =
           {"After layers of softmax attention with skip connections and MLPs", holds, {0.5}}}}) &&
     add({"rank-collapse",
          of("residual_composite", [](const Asked& a) { return fallen(a.causal() ? 4 : 1.5, a.place); }),
-         {{doubly, refuted}, {below_three, refuted}}});
+         {{doubly, not_seen}, {below_two, refuted}}});
 
 }  // namespace
 }  // namespace attnbench::worlds

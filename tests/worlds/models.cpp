@@ -25,13 +25,14 @@ Numbers predicted(double sign) {
   };
 }
 const std::string output_error = "The larger the error of a replaced head's output",
-                  higher_rank = "With each method, the byte-level model loses more bits per byte";
+                  higher_rank = "With each of local:window=16, top-k:k=4, linear, uniform, the byte-level model loses";
 const bool what_predicts_loss =
     add({"what-predicts-loss",
          predicted(1),
          {{output_error, holds, {1}},
           {higher_rank, holds, {1}},
-          {"How strongly each measure of a head is correlated", measured}}}) &&
+          {"How strongly errors of a replaced head are correlated", measured},
+          {"How strongly properties of a head's exact attention are correlated", measured}}}) &&
     add({"what-predicts-loss", predicted(-1), {{output_error, refuted, {-1}}, {higher_rank, refuted, {-1}}}});
 
 }  // namespace

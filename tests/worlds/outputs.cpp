@@ -25,7 +25,7 @@ const bool error_at_equal_flops =
               return 8;
             }),
          {{"On each judged head of this project's byte-level model", holds},
-          {"How much more the best of five fixed patterns errs", measured},
+          {"On heads of MiniLM, how much more the best of five fixed patterns errs", measured},
           {"By what factor a sparse pattern chosen for each head", measured, {7.0 / 6}}}}) &&
     add({"error-at-equal-flops",
          of(output_error,
@@ -35,7 +35,9 @@ const bool error_at_equal_flops =
               return a.name() == "uniform" ? 1 : 8;
             }),
          {{"On each judged head of this project's byte-level model", refuted},
-          {"How much more the best of five fixed patterns errs", measured, {4}}}});
+          {"On heads of the byte-level model, how much more the best of five fixed patterns errs", measured, {4}},
+          {"On heads of MiniLM, how much more the best of five fixed patterns errs", measured, {4}},
+          {"On heads of Whisper's encoder, how much more the best of five fixed patterns errs", measured, {4}}}});
 
 // Of ten candidates one, trigonometric features of transformed inputs, errs less than the mean of V, but on MiniLM's
 // heads only with small logits.
@@ -50,18 +52,12 @@ const bool random_features_on_real_heads =
          {{"On each of 2 heads of this project's byte-level model, some random-feature", holds, {0.5}},
           {"On each of 2 heads of MiniLM, some random-feature", depends},
           {"On each of 2 heads of Whisper's encoder, some random-feature", holds, {0.5}},
-          {"By what factor the best random-feature estimator errs more or less than the mean of V, on heads of this "
-           "project's byte-level model, MiniLM and Whisper with their own logits",
-           measured,
-           {0.5, 0.5, 4, 4, 0.5, 0.5, 0.5, 0.5}},
-          {"By what factor the best random-feature estimator errs more or less than the mean of V, on heads of this "
-           "project's byte-level model, MiniLM and Whisper with logits times 0.25",
-           measured,
-           {0.5, 0.5, 4, 4, 0.5, 0.5, 0.5, 0.5}},
-          {"By what factor the best random-feature estimator errs more or less than the mean of V, on heads of this "
-           "project's byte-level model, MiniLM and Whisper with logits times 0.1",
-           measured,
-           {0.5}}}});
+          {"On heads of the byte-level model with logits times 1, by what factor", measured, {0.5}},
+          {"On heads of MiniLM with logits times 1, by what factor", measured, {4}},
+          {"On heads of Whisper's encoder with logits times 1, by what factor", measured, {0.5}},
+          {"On heads of the byte-level model with logits times 0.1, by what factor", measured, {0.5}},
+          {"On heads of MiniLM with logits times 0.1, by what factor", measured, {0.5}},
+          {"On heads of Whisper's encoder with logits times 0.1, by what factor", measured, {0.5}}}});
 
 }  // namespace
 }  // namespace attnbench::worlds

@@ -8,7 +8,7 @@ from tasks.bytes import next_bytes, task_named
 from texts import held_out_texts, pieces
 
 NAME = "small-bytes"
-SCHEDULE = Schedule(steps=5000, batch=8, learning_rate=8e-3, every=250)
+SCHEDULE = Schedule(steps=3000, batch=8, learning_rate=8e-3, every=250)
 
 
 def held_out(context: int) -> Batch:
