@@ -19,17 +19,16 @@ Numbers correlated(double sign) {
   };
 }
 const std::string sparser = "The sparser the rows of softmax attention", among_methods = "Of softmax attention and its";
-const bool rank_and_sparsity =
-    add({"rank-and-sparsity",
-         correlated(-1),
-         {{sparser, holds, {-1}},
-          {among_methods, holds, {-1}},
-          {"How strongly the effective rank of softmax attention", measured, {-1}}}}) &&
-    add({"rank-and-sparsity",
-         correlated(1),
-         {{sparser, not_seen, {1}},
-          {among_methods, not_seen, {1}},
-          {"How strongly the effective rank of softmax attention", measured, {1}}}});
+const bool rank_and_sparsity = add({"rank-and-sparsity",
+                                    correlated(-1),
+                                    {{sparser, holds, {-1}},
+                                     {among_methods, holds, {-1}},
+                                     {"How strongly the effective rank of softmax attention", measured, {-1}}}}) &&
+                               add({"rank-and-sparsity",
+                                    correlated(1),
+                                    {{sparser, not_seen, {1}},
+                                     {among_methods, not_seen, {1}},
+                                     {"How strongly the effective rank of softmax attention", measured, {1}}}});
 
 const bool truncation_rank = add({"truncation-rank",
                                   [](const Asked& a) -> Answer {
