@@ -126,7 +126,7 @@ Judged judged(const Region& region, const Bound& wanted) {
   if (above == all) return Judged::fails;
   if (equal == all) return Judged::equal;
   if (above + equal == 0) return Judged::undecided;
-  return below > 0 ? Judged::mixed : Judged::fails;  // one that fails is enough, whatever the undecided ones say
+  return below > 0 ? Judged::mixed : Judged::fails;  // "all lie below" is false once one lies above
 }
 
 // The value of a region on an axis: its least if some comparison must hold, otherwise its greatest.

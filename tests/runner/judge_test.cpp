@@ -92,7 +92,7 @@ TEST_CASE("below where: few regions are named, many are counted", "[unit]") {
   CHECK(mixed.ruling == Ruling::depends);
   CHECK(mixed.region == "holds at a; fails at b; undecided at c");
   CHECK(below_where(1, {region("a", 2, 3), region("b", 0.5, 2)}).ruling == Ruling::open);
-  // "all lie below" is false if one lies above, whatever the others do
+  // "all lie below" is false if one lies above, also beside others that are undecided
   CHECK(below_where(1, {{"a", {compared(2, 3), compared(0.5, 2)}}}).ruling == Ruling::refuted);
   CHECK(below_where(1, {{"a", {compared(0.1, 0.2), compared(0.5, 2)}}}).ruling == Ruling::open);
   CHECK(below_where(1, {{"a", {compared(0.1, 0.2), compared(2, 3), compared(0.5, 2)}}}).ruling == Ruling::depends);
