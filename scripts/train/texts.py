@@ -63,10 +63,13 @@ def windows(count: int, length: int, generator: np.random.Generator) -> NDArray[
 def pieces(texts: Batch, length: int) -> Batch:
     """Texts cut into as many pieces of a length as they have; bytes left over at their ends are dropped."""
     number = texts.read.shape[1] // length
-    read, meant, counts = (
-        each[:, : number * length].reshape(-1, length) for each in (texts.read, texts.meant, texts.counts)
+    used = number * length
+    return Batch(
+        texts.read[:, :used].reshape(-1, length),
+        texts.meant[:, :used].reshape(-1, length),
+        texts.counts[:, :used].reshape(-1, length),
+        pieces=number,
     )
-    return Batch(read, meant, counts, number)
 
 
 @functools.cache
