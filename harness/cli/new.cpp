@@ -202,9 +202,11 @@ int run(const std::vector<std::string>& arguments) {
   std::cout << path.string() << "\n";
   if (!output.empty() && kind.plugin) write_lists(path);
   std::cout << "It compiles and is registered already; answer its TODOs. Then:\n";
-  if (output.empty()) {
+  if (!kind.plugin && !output.empty())
+    std::cout << "  mv " << path.string() << " " << (source_tree() / folder).string() << "\n";
+  if (output.empty() || !kind.plugin) {
     std::cout << "  scripts/build.sh release attnbench\n  build/release/attnbench " << next << "\n";
-  } else if (kind.plugin) {
+  } else {
     std::cout << build_commands(place, next);
   }
   if (method && output.empty())

@@ -72,6 +72,14 @@ class NewTest(unittest.TestCase):
         (block,) = re.findall(r"^```cmake\n# CMakeLists.txt\n(.*?)^```", tutorial, re.MULTILINE | re.DOTALL)
         self.assertEqual(written.replace("my_map", "rademacher"), block)
 
+    def test_a_recipe_in_cpp_elsewhere_is_moved_into_the_tree_first(self) -> None:
+        made = run(PROGRAM, "new", "recipe", "my-recipe", "--cpp", "-o", str(self.folder))
+        self.assertEqual(made.returncode, 0, made.stderr)
+        move, build, use = made.stdout.splitlines()[2:5]
+        self.assertRegex(move, rf"^  mv {self.folder}/my_recipe\.cpp .*/experiments/recipes$")
+        self.assertEqual(build, "  scripts/build.sh release attnbench")
+        self.assertIn("attnbench reproduce my-recipe", use)
+
     def test_samples_pass_check(self) -> None:
         made = run(PROGRAM_WITH_SAMPLES, "check", *CHECKED)
         self.assertEqual(made.returncode, 0, made.stdout[-2000:] + made.stderr)
