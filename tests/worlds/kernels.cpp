@@ -13,22 +13,22 @@ bool trigonometric(const Asked& a) { return a.option("features") == "trig"; }
 // Maps without a closed form are compared by measured errors.
 bool of_softmax(const Asked& a) { return a.metric == "softmax_mse_theory" || a.metric == "softmax_mse"; }
 
-// Trigonometric features err least at small angles and hyperbolic ones at large angles; all others 20 times as much.
+// Trigonometric features err least at small angles and hyperbolic ones at large angles; all others twice as much.
 const bool estimator_zoo =
     add({"estimator-zoo",
          [](const Asked& a) -> Answer {
            if (!of_softmax(a)) return {};
            const bool small = a.number("angle") < 1.5;
-           if (trigonometric(a) && orthogonal(a)) return small ? 1 : 20;
-           if (a.option("features") == "hyperbolic") return small ? 20 : 1;
-           return 20;
+           if (trigonometric(a) && orthogonal(a)) return small ? 1 : 2;
+           if (a.option("features") == "hyperbolic") return small ? 2 : 1;
+           return 2;
          },
          {{"At equal numbers of features no compared", holds}, {"At equal work no compared", holds}}}) &&
     add({"estimator-zoo",
          [](const Asked& a) -> Answer {
            if (!of_softmax(a)) return {};
            if (trigonometric(a) && orthogonal(a)) return 1;
-           return a.option("features") == "hyperbolic" ? 20 : 30;
+           return a.option("features") == "hyperbolic" ? 2 : 3;
          },
          {{"At equal numbers of features no compared", depends}, {"At equal work no compared", depends}}});
 
