@@ -72,16 +72,19 @@ TEST_CASE("causal models are compared with bidirectional ones by the seeds that 
                                         "linear:features=exp",
                                         "linear:features=relu",
                                         "truncated:window=16",
+                                        "polynomial",
+                                        "synthesizer",
+                                        "synthesizer:kind=dense",
                                         "performer:m=128",
+                                        "reformer:buckets=8,rounds=4,chunk=256",
                                         "local:window=16"};
-    if (task == "small-masked")
-      attentions.insert(attentions.end(), {"reformer:buckets=8,rounds=4,chunk=64", "linformer:r=16"});
+    if (task == "masked") attentions.insert(attentions.end(), {"linformer:r=64", "fnet", "vq:codes=64"});
     for (const std::string& attention : attentions)
       for (const int seed : seeds)
-        lines += RecordedRow{.attention = attention, .seed = seed, .task = task, .causal = task == "small-bytes"}.line();
+        lines += RecordedRow{.attention = attention, .seed = seed, .task = task, .causal = task == "bytes"}.line();
   };
-  add("small-bytes", {1, 2});
-  add("small-masked", {1});
+  add("bytes", {1, 2});
+  add("masked", {1});
   const RecordedRows rows(lines);
   const auto recipe = written(find<RecipeEntry>("learning-curves"), RecipeSize::full);
   const auto all = recipe->verdicts(MadeUp([](const Cell& cell, const std::string&) -> MadeUp::Number {

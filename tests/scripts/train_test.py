@@ -185,8 +185,6 @@ class Tasks(unittest.TestCase):
             ("associative_recall", "recall"),
             ("learning_curves", "bytes"),
             ("learning_curves", "masked"),
-            ("learning_curves", "small-bytes"),
-            ("learning_curves", "small-masked"),
             ("transfer_and_recovery", "recovery"),
         ):
             text = " ".join((ROOT / f"experiments/recipes/{recipe}.toml").read_text().split())

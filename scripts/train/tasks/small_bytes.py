@@ -1,4 +1,4 @@
-"""The next byte of held-out texts, for a model that is small enough to be trained until little more is gained."""
+"""The next byte of held-out texts, for a model so small that 3000 steps take a minute or two on one core."""
 
 from __future__ import annotations
 
