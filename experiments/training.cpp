@@ -88,7 +88,8 @@ std::string as_recorded(const std::vector<Cell>& cells, Index seeds) {
   const std::string command =
       fmt::format("scripts/train/train.py --task {} --attention softmax trains one", *tasks.begin());
   if (rows == 0) return fmt::format("no row is recorded yet: not decided ({})", command);
-  return fmt::format("{} seed{}, {} recorded rows, trained {} on {} with PyTorch {} ({})", seeds, seeds == 1 ? "" : "s", rows,
+  return fmt::format("{} seed{}, {} recorded rows, trained {} on {} with PyTorch {} ({})", seeds, seeds == 1 ? "" : "s",
+                     rows,
                      days.size() == 1 ? *days.begin() : fmt::format("from {} to {}", *days.begin(), *days.rbegin()),
                      fmt::join(processors, ", "), fmt::join(versions, ", "), command);
 }
